@@ -90,10 +90,10 @@ def _streams_local_table(compiled: Compiled, own: Model) -> bool:
 def _note(one: Clone, target: str) -> Diagnostic:
     from engine.runtime.clone import TAG_DAYS
 
-    own, other = one.own.relation, one.other.relation
+    own, other = one.model.relation, one.source_model.relation
     message = f"{own} is a clone of {other} and continues from its checkpoint"
     hint = f"It reads files that {other} keeps for {TAG_DAYS} days; to remove it: engine drop {own} -t {target}"
-    return Diagnostic("table-cloned", message, hint, Level.NOTE, node=one.own.name)
+    return Diagnostic("table-cloned", message, hint, Level.NOTE, node=one.model.name)
 
 
 def _nodes_to_build(compiled: Compiled, other: Compiled, nodes: Sequence[str]) -> Iterator[str]:

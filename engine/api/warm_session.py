@@ -254,7 +254,7 @@ def _open_session(settings: SessionSettings) -> _Open:
         stamps = file_stamps(settings.conf)
         session = open_session(replace(settings, inherit_fds=(keeper.inherited,)))
         undo.callback(session.close)
-        keeper.started()
+        keeper.close_inherited()
         kill_points.reach("session opened", settings.app_name)
         opened = _Open(session, settings, stamps, keeper, _remains(session))
         undo.pop_all()

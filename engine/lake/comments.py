@@ -29,8 +29,7 @@ class Comments:
 def comment_table(session: SparkSession, relation: str, comments: Comments) -> bool:
     """Give a table its comments in one commit; without a difference nothing is committed.
 
-    Raises:
-        Py4JJavaError: others commit all the time.
+    Raises Py4JJavaError: others commit all the time.
     """
     jvm = jvm_of(session)
     util = jvm.org.apache.iceberg.spark.Spark3Util

@@ -56,8 +56,7 @@ class Guard:
     def check(self) -> None:
         """Look at the table as it is now.
 
-        Raises:
-            StateError: `table-missing`, `table-replaced`, `table-rolled-back`, `lease-lost`.
+        Raises StateError: `table-missing`, `table-replaced`, `table-rolled-back`, `lease-lost`.
         """
         expected = self.expected
         self.refresh()
@@ -70,11 +69,7 @@ class Guard:
             raise self.rolled_back()
 
     def refresh(self) -> None:
-        """Read the table's metadata again.
-
-        Raises:
-            StateError: `table-missing`, `table-replaced`.
-        """
+        """Read the table's metadata again. Raises StateError: `table-missing`, `table-replaced`."""
         try:
             self.table.refresh()
         except spark_exceptions() as error:
@@ -114,7 +109,7 @@ class Guard:
         )
 
     def rolled_back(self, *, is_written: bool = False) -> StateError:
-        """The error of a table that is not what it was; `written`: the micro-batch is in it nevertheless."""
+        """The error of a table that is not what it was; `is_written`: the micro-batch is in it nevertheless."""
         model = self.expected.model
         where = f"{self.table.name()} (branch {self.branch})" if self.branch else str(self.table.name())
         message = (
@@ -174,8 +169,7 @@ def guard(
 ) -> Guard:
     """The guard of a commit with some markers; without `expected` any table will do.
 
-    Raises:
-        StateError: `lease-lost`.
+    Raises StateError: `lease-lost`.
     """
     # Java asks back.
     await_callbacks(session)

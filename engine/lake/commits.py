@@ -59,7 +59,6 @@ class Commit:
 
 
 def batch_of(markers: Mapping[str, str]) -> int | None:
-    """The number of the micro-batch that a commit with such markers is of; None: of none."""
     batch = markers.get("batch-id")
     return None if batch is None else int(batch)
 
@@ -188,8 +187,7 @@ def retry_replacement(
 ) -> Commit:
     """Make a commit that needs no table before it, and try it again where it meets others.
 
-    Raises:
-        Py4JError, PySparkException: what went wrong at the last attempt, or cannot be tried again.
+    Raises Py4JError, PySparkException: what went wrong at the last attempt, or cannot be tried again.
     """
     for pause in (*_PAUSES, None):
         try:

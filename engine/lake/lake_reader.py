@@ -75,8 +75,7 @@ class Lake:
     def load(self, tables: Iterable[tuple[str, str]]) -> None:
         """Ask for many tables: a server for a few at a time, a local catalog for all.
 
-        Raises:
-            SetupError: `catalog-unreachable`, `catalog-denied`, `catalog-unusable`.
+        Raises SetupError: `catalog-unreachable`, `catalog-denied`, `catalog-unusable`.
         """
         names = list(dict.fromkeys(tables))
         if not names:
@@ -117,8 +116,7 @@ class Lake:
     def reading_errors(self, schema: str, name: str) -> Iterator[None]:
         """What goes wrong while a table is read is an error of the catalog.
 
-        Raises:
-            SetupError: `catalog-unusable`, `lake-outside`, `lake-moved`.
+        Raises SetupError: `catalog-unusable`, `lake-outside`, `lake-moved`.
         """
         try:
             yield
@@ -163,8 +161,7 @@ class Lake:
     def table(self, schema: str, name: str, branch: str | None = None, back_to: int | None = None) -> TableFacts | None:
         """Return a table's facts, or None; snapshots after `back_to` that expired come from older metadata files.
 
-        Raises:
-            SetupError: `catalog-unusable`; `lake-outside`; `lake-moved` if its folder was renamed.
+        Raises SetupError: `catalog-unusable`; `lake-outside`; `lake-moved` if its folder was renamed.
         """
         with self._entry(schema, name) as entry:
             return None if entry is None else self._metadata(entry).facts(branch, back_to)
@@ -172,24 +169,21 @@ class Lake:
     def view(self, schema: str, name: str) -> ViewFacts | None:
         """The facts of a view, or None if there is none.
 
-        Raises:
-            SetupError: `catalog-unusable`; `lake-outside`; `lake-moved`.
+        Raises SetupError: `catalog-unusable`; `lake-outside`; `lake-moved`.
         """
         entry = self._client.view(schema, name)
         if entry is None:
             return None
         with self.reading_errors(schema, name):
-            return ViewFacts.of(self._client.document(entry))
+            return ViewFacts.from_metadata(self._client.document(entry))
 
     def columns(self, schema: str, name: str) -> tuple[TableColumn, ...] | None:
-        """The columns of a table with their types as Spark has them, or None if there is no such table."""
         with self.opened(schema, name) as table:
             if table is None:
                 return None
             return tuple(TableColumn(f.name, spark_type(f.field_type), f.doc or "") for f in table.schema().fields)
 
     def names_at(self, schema: str, name: str, snapshot: int) -> dict[str, str | None]:
-        """The names that today's columns of a table had at a snapshot; None: they came later."""
         with self.opened(schema, name) as table:
             snapshot_then = table.snapshot_by_id(snapshot) if table else None
             if table is None or snapshot_then is None:
@@ -204,11 +198,7 @@ class Lake:
             return {f.name: old.get(f.field_id) for f in present_schema.fields}
 
     def names(self, schema: str) -> tuple[str, ...]:
-        """The tables of a schema.
-
-        Raises:
-            SetupError: `lake-outside`, `catalog-unusable`.
-        """
+        """The tables of a schema. Raises SetupError: `lake-outside`, `catalog-unusable`."""
         return self._client.names(schema)
 
     def arrow(self, schema: str, name: str, limit: int | None, sort: Sequence[tuple[str, bool]] = ()) -> Any:

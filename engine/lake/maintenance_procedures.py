@@ -26,7 +26,7 @@ _TARGET_SIZE = ("write.target-file-size-bytes", 512 * 1024 * 1024)
 
 
 def tag(session: SparkSession, relation: Relation, tags: Mapping[str, int], prefix: str) -> None:
-    """Make the tags with the prefix `ours` the wanted ones, in one commit at most; the one for a rollback stays."""
+    """Make the tags with a prefix the wanted ones, in one commit at most; the one for a rollback stays."""
     # Several tags in one commit are for Iceberg's Java API only.
     table = load(session, str(relation))
     refs = {key: int(ref.snapshotId()) for key, ref in dict(table.refs()).items() if key.startswith(prefix)}
@@ -45,7 +45,6 @@ def tag(session: SparkSession, relation: Relation, tags: Mapping[str, int], pref
 
 
 def compact(session: SparkSession, relation: Relation) -> tuple[int, int]:
-    """Join small files, also those with deletes: how many were read and written."""
     kill_points.reach("compacting", relation.name)
     options = {"min-input-files": str(MIN_FILES), "delete-file-threshold": str(MIN_FILES)}
     pairs = ", ".join(f"{literal(k)}, {literal(v)}" for k, v in options.items())

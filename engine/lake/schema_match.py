@@ -48,7 +48,7 @@ class SchemaMatch:
         names: the query's columns in their order, as the table spells them.
         added: columns and nested fields that the table lacks, by path.
         missing: nested fields of the table that the query lacks, by path.
-        gone: columns of the table that the query lacks: they are NULL in its rows.
+        dropped: columns of the table that the query lacks: they are NULL in its rows.
         promoted: columns that the table must widen first.
         incompatible: columns whose values the table cannot hold as they are.
     """
@@ -56,7 +56,7 @@ class SchemaMatch:
     names: tuple[str, ...]
     added: tuple[Path, ...] = ()
     missing: tuple[Path, ...] = ()
-    gone: tuple[str, ...] = ()
+    dropped: tuple[str, ...] = ()
     promoted: tuple[TypeDifference, ...] = ()
     incompatible: tuple[TypeDifference, ...] = ()
 

@@ -66,13 +66,13 @@ def publish(session: SparkSession, relation: str, fence: Fence | None = None) ->
             staged = int(table.snapshot(STAGED).snapshotId())
             base = table.snapshot(STAGED).parentId() if fence is not None else None
 
-            def shown(changed: Any) -> Any:
+            def with_staged_as_main(builder: Any) -> Any:
                 if base is not None and table.snapshot(base) is not None:
                     # A REST catalog compares a branch that is moved, and not one that is removed.
-                    changed.setBranchSnapshot(int(base), STAGED)
-                return changed.setBranchSnapshot(staged, _MAIN).removeRef(STAGED)
+                    builder.setBranchSnapshot(int(base), STAGED)
+                return builder.setBranchSnapshot(staged, _MAIN).removeRef(STAGED)
 
-            _commit_metadata(session, table, shown)
+            _commit_metadata(session, table, with_staged_as_main)
         table.refresh()
         return int(table.currentSnapshot().snapshotId())
 
@@ -89,9 +89,9 @@ def undo_rewriting(session: SparkSession, relation: str) -> bool:
         table = load(session, relation)
         if not table.refs().containsKey(STAGED):
             return False
-        begin = _only_rewritten_since(session, table)
-        if begin is not None and table.snapshot(begin) is not None:
-            _commit_metadata(session, table, lambda changed: changed.setBranchSnapshot(begin, _MAIN))
+        branch_start = _only_rewritten_since(session, table)
+        if branch_start is not None and table.snapshot(branch_start) is not None:
+            _commit_metadata(session, table, lambda changed: changed.setBranchSnapshot(branch_start, _MAIN))
         return True
 
     return until_committed(attempt, (_CONFLICT,))

@@ -65,7 +65,6 @@ class SnapshotFacts:
 
     @property
     def rows(self) -> int | None:
-        """How many rows a reader gets; None: not known."""
         return row_count(self.summary)
 
     @property
@@ -91,9 +90,9 @@ class TableFacts:
     the snapshot that readers see, whatever branch was asked for, and `branches` are the names of the others. `columns`
     have their types as PyIceberg prints them, `fields` as the metadata has them; `read` are the fields that a query of
     the newest snapshot sees. `schemas` has the fields of every schema of the table, by its id, and `schema_of` the id
-    of that of each snapshot that notes it. `refs` are the tags and branches that
-    others made, with their snapshots; `layout` is a hash of how new files are partitioned and sorted. `shown` are the
-    snapshots that readers have seen at some time, as far as the table remembers.
+    of that of each snapshot that notes it. `refs` are the tags and branches that others made, with their snapshots;
+    `layout` is a hash of how new files are partitioned and sorted. `published_snapshots` are those that readers have
+    seen at some time, as far as the table remembers.
     """
 
     uuid: str
@@ -111,7 +110,7 @@ class TableFacts:
     refs: Mapping[str, int] = field(default_factory=dict)
     layout: str = ""
     format_version: int | None = None
-    shown: frozenset[int] = frozenset()
+    published_snapshots: frozenset[int] = frozenset()
 
     @property
     def snapshot(self) -> int | None:
@@ -142,7 +141,7 @@ class TableFacts:
         return {**identity, "refs": dict(sorted(self.refs.items()))} if refs and self.refs else identity
 
     @property
-    def made(self) -> dict[str, Any]:
+    def shape(self) -> dict[str, Any]:
         """What the table's writer made of it beside the rows and what the project names: its columns and its layout."""
         return {"columns": self._columns, "layout": self.layout}
 
@@ -174,7 +173,6 @@ class TableFacts:
 
     @property
     def rows(self) -> int | None:
-        """How many rows a reader of its newest snapshot gets; None: not known."""
         return self.history[0].rows if self.history else None
 
     @property
@@ -191,12 +189,11 @@ class ViewFacts:
     version: str = ""
 
     @property
-    def made(self) -> dict[str, Any]:
+    def shape(self) -> dict[str, Any]:
         return {"view": self.version}
 
     @classmethod
-    def of(cls, metadata: Mapping[str, Any]) -> ViewFacts:
-        """Return what the metadata of a view say (Iceberg's view specification)."""
+    def from_metadata(cls, metadata: Mapping[str, Any]) -> ViewFacts:
         version = next(v for v in metadata["versions"] if v["version-id"] == metadata["current-version-id"])
         schema = next(s for s in metadata["schemas"] if s["schema-id"] == version["schema-id"])
         parts = ("representations", "default-catalog", "default-namespace")
@@ -253,7 +250,7 @@ class TableMetadata:
             refs=self._refs(),
             layout=self._layout(),
             format_version=int(metadata.get("format-version", 1)),
-            shown=frozenset(int(entry["snapshot-id"]) for entry in metadata.get("snapshot-log") or ()),
+            published_snapshots=frozenset(int(entry["snapshot-id"]) for entry in metadata.get("snapshot-log") or ()),
         )
 
     def _refs(self) -> dict[str, int]:
@@ -324,12 +321,10 @@ def names_refs(sql: str) -> bool:
 
 
 def _snapshot_id(value: object) -> int | None:
-    """The id of a snapshot; -1 means none."""
     return int(value) if isinstance(value, int) and value != -1 else None
 
 
 def texts(value: object) -> dict[str, str]:
-    """Return a mapping of texts to texts; empty if it is something else."""
     return {str(key): str(text) for key, text in value.items()} if isinstance(value, Mapping) else {}
 
 

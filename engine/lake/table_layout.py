@@ -66,8 +66,7 @@ class TableLayout:
         comment = {"comment": self.comment} if self.comment else {}
         return {**TABLE_DEFAULTS, **order, **comment, **self.properties}
 
-    def others(self) -> tuple[str, ...]:
-        """The properties that tables of other kinds have from the engine, and this one has not."""
+    def absent_properties(self) -> tuple[str, ...]:
         return tuple(sorted({*MERGED, _DISTRIBUTION, _TAGS} - self.all_properties().keys()))
 
 
@@ -111,7 +110,6 @@ def _catalog(session: SparkSession, relation: str) -> tuple[Any, Any]:
 
 
 def find_table(session: SparkSession, relation: str) -> Any | None:
-    """A table of Iceberg's, in Java; None: there is no such table."""
     tables, identifier = _catalog(session, relation)
     return tables.loadTable(identifier) if tables.tableExists(identifier) else None
 

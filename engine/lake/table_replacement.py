@@ -66,8 +66,7 @@ def make_empty(
     Whoever has begun to stream from a table that has no rows yet continues with it. Its commits stay, too: a fence is
     one (see `engine.lake.fencing`).
 
-    Raises:
-        StateError: `lease-lost`; nothing was changed.
+    Raises StateError: `lease-lost`; nothing was changed.
     """
 
     def attempt() -> None:

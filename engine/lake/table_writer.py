@@ -62,8 +62,7 @@ def recreate_table(
 ) -> None:
     """Make an empty table with the columns of a frame; one without rows that exists stays the same table.
 
-    Raises:
-        StateError: `lease-lost`; nothing was changed.
+    Raises StateError: `lease-lost`; nothing was changed.
     """
     table_replacement.make_empty(session, relation, frame, layout, Fence(lease) if lease is not None else None)
     kill_points.reach("created", relation)
@@ -89,7 +88,6 @@ def set_properties(session: SparkSession, relation: str, properties: Mapping[str
 
 
 def properties(session: SparkSession, relation: str) -> dict[str, str] | None:
-    """The properties of a table; none are known of a view or a table of another kind; None: there is neither."""
     if not session.catalog.tableExists(relation):
         return None
     try:
@@ -279,7 +277,9 @@ def replace(
         commit_marked(added, staged, markers)
         if change.table().refs().containsKey(STAGED):
             change.manageSnapshots().removeBranch(STAGED).commit()
-        obsolete = [key for key in (STAGED_LAYOUT, *layout.others()) if change.table().properties().containsKey(key)]
+        obsolete = [
+            key for key in (STAGED_LAYOUT, *layout.absent_properties()) if change.table().properties().containsKey(key)
+        ]
         if obsolete:
             update = change.updateProperties()
             for key in obsolete:

@@ -30,8 +30,7 @@ def check_view(session: SparkSession, relation: str, sql: str, properties: Mappi
 
     EXPLAIN makes nothing and takes what a view cannot have, such as a temporary function (measured, Spark 4.1.4).
 
-    Raises:
-        pyspark.errors.AnalysisException: Spark rejects it.
+    Raises pyspark.errors.AnalysisException: Spark rejects it.
     """
     if view_properties(session, relation, properties) is not None:
         drop_view(session, relation)

@@ -43,8 +43,7 @@ _AMAZON: Final = (".amazonaws.com", ".amazonaws.com.cn")
 def aws_client(settings: S3Settings) -> Any:
     """Return a client of an object store.
 
-    Raises:
-        SetupError: `s3-client`: botocore is not installed, or the settings name nothing it can use.
+    Raises SetupError: `s3-client`: botocore is not installed, or the settings name nothing it can use.
     """
     try:
         import botocore.session
@@ -183,14 +182,12 @@ _CONFLICTS: Final = ("PreconditionFailed", "412", "ConditionalRequestConflict", 
 def s3_client(settings: S3Settings) -> Any:
     """Return a client of the store: one for each settings, which threads may share.
 
-    Raises:
-        SetupError: `s3-client`: botocore is not installed, or the settings name nothing it can use.
+    Raises SetupError: `s3-client`: botocore is not installed, or the settings name nothing it can use.
     """
     return aws_client(settings)
 
 
 def error_code(error: Exception) -> str:
-    """Return the code of a store's answer (`NoSuchKey`); empty if there was none."""
     response = getattr(error, "response", None)
     return str(response.get("Error", {}).get("Code", "")) if isinstance(response, dict) else ""
 
@@ -209,8 +206,7 @@ def is_conflict(error: Exception) -> bool:
 def s3_errors(location: str) -> Iterator[None]:
     """Turn what the client raises in a block into an error with a place and a fix.
 
-    Raises:
-        SetupError: `s3-denied`, `s3-unreachable` or `s3-missing`.
+    Raises SetupError: `s3-denied`, `s3-unreachable` or `s3-missing`.
     """
     from botocore.exceptions import BotoCoreError, ClientError
     from botocore.parsers import ResponseParserError
@@ -227,8 +223,7 @@ def s3_errors(location: str) -> Iterator[None]:
 def listing(client: Any, location: str, **parameters: Any) -> Iterator[dict[str, Any]]:
     """Yield the pages of a listing; a store that lists without end, or something else, is an error.
 
-    Raises:
-        SetupError: `s3-denied`, `s3-unreachable` or `s3-missing`.
+    Raises SetupError: `s3-denied`, `s3-unreachable` or `s3-missing`.
     """
     with s3_errors(location):
         for number, page in enumerate(client.get_paginator("list_objects_v2").paginate(**parameters)):

@@ -34,8 +34,7 @@ class S3Settings:
     path_style_access: bool | None = None
 
     @classmethod
-    def of(cls, settings: Mapping[str, str]) -> S3Settings:
-        """Return the settings of a target's block, secrets in place."""
+    def from_block(cls, settings: Mapping[str, str]) -> S3Settings:
         texts = {key: value for key, value in settings.items() if key != "path_style_access"}
         path_style = settings.get("path_style_access")
         return cls(**texts, path_style_access=None if path_style is None else path_style == "true")
@@ -47,7 +46,6 @@ def is_s3(location: str) -> bool:
 
 
 def bucket_and_key(location: str) -> tuple[str, str]:
-    """Split `s3://bucket/folder/file` into the bucket and the key, which begins without a slash."""
     _, _, path = location.partition("://")
     bucket, _, key = path.partition("/")
     return bucket, key

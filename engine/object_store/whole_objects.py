@@ -26,19 +26,18 @@ class _Received:
     content: bytes
     length: int
     sum: str
-    whole: bool
+    is_whole: bool
 
     @property
     def cut_off(self) -> bool:
-        return self.whole and len(self.content) < self.length
+        return self.is_whole and len(self.content) < self.length
 
     @property
     def altered(self) -> bool:
-        return self.whole and bool(self.sum) and self.sum != sum_of(self.content)
+        return self.is_whole and bool(self.sum) and self.sum != sum_of(self.content)
 
 
 def sum_of(content: bytes) -> str:
-    """Return the sum that an object of this content carries."""
     return hashlib.sha256(content).hexdigest()
 
 

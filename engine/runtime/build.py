@@ -6,7 +6,7 @@ import logging
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
@@ -37,7 +37,7 @@ from engine.object_store.s3_settings import hadoop_conf
 from engine.plan import Plan, PlanOptions, make_plan
 from engine.plan.actions.action import refused_build, run_order
 from engine.plan.actions.state_checks import decided_by_tests
-from engine.plan.deployed.deployed_facts import Deployed, is_little
+from engine.plan.deployed.deployed_facts import Deployed, DeployedSource, is_little
 from engine.plan.deployed.read_deployed import read_deployed, read_sources
 from engine.plan.deployed.renamed_tables import Renaming, renamings
 from engine.plan.deployed.state_folder import table_state
@@ -59,6 +59,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from engine.runtime.run_nodes import RunUnit
+    from engine.sources import Place
 
 _log = logging.getLogger("engine.runtime")
 
@@ -110,8 +111,7 @@ def build(
 
     `opening`: opens the session if there is work, and gets the locks of the tables; left out: `spark_session`.
 
-    Raises:
-        EngineError: nothing could be started: a lock is held, Java or jars are missing, ...
+    Raises EngineError: nothing could be started: a lock is held, Java or jars are missing, ...
     """
     events: list[Event] = []
 
@@ -154,13 +154,7 @@ def _build_tables(
     passes = KnownPasses(manifest, target, root, sources, pass_cache) if pass_cache is not None else None
 
     def planned() -> tuple[Plan, Deployed]:
-        deployed = read_deployed(manifest, target, place, order, sources)
-        if passes is not None:
-            deployed = replace(deployed, passed=passes.counting(order))
-        plan = make_plan(manifest, order, deployed, options.planned)
-        if (refusal := refused_build(manifest, plan)) is not None:
-            raise refusal
-        return plan, deployed
+        return _accepted_plan(manifest, target, place, order, sources, passes, options.planned)
 
     def notes() -> Iterable[Diagnostic]:
         return orphan_notes(manifest, target, root) if options.command != "test" and options.turn is None else ()
@@ -193,17 +187,9 @@ def _build_tables(
             emit_recorded(RunStarted(run_id, options.command, target.name, total, now()))
             report_resumed_refreshes(emit_recorded, models, plan, deployed, options.planned)
             run = Run(
-                run_id,
-                manifest,
-                target,
-                replace(place, topics=deployed.topics(manifest)),
-                plan,
-                spark,
-                lake,
-                emit_recorded,
-                options.planned.reset,
-                **_bounds(options),
-            )
+                run_id, manifest, target, replace(place, topics=deployed.topics(manifest)), plan, spark, lake,
+                emit_recorded, options.planned.reset, **_bounds(options),
+            )  # fmt: skip
             _claim_tables(run, decided_models, deployed)
             skipped = run_nodes(
                 run, order, run_unit, options.target_dir / "logs" / LOG_NAME, passes,
@@ -212,6 +198,25 @@ def _build_tables(
             forget_skipped_refreshes(target, manifest, plan, noted_refreshes, skipped)
             expire_snapshots(run, _successful_models(events, models))
     return notes()
+
+
+def _accepted_plan(
+    manifest: Manifest,
+    target: Target,
+    place: Place,
+    order: list[str],
+    sources: Mapping[str, DeployedSource],
+    passes: KnownPasses | None,
+    options: PlanOptions,
+) -> tuple[Plan, Deployed]:
+    """Plan from what is deployed now. Raises EngineError: the plan rejects the build."""
+    deployed = read_deployed(manifest, target, place, order, sources)
+    if passes is not None:
+        deployed = replace(deployed, passed=passes.counting(order))
+    plan = make_plan(manifest, order, deployed, options)
+    if (refusal := refused_build(manifest, plan)) is not None:
+        raise refusal
+    return plan, deployed
 
 
 def _make_folders(target: Target, root: Path) -> None:
@@ -223,7 +228,6 @@ def _make_folders(target: Target, root: Path) -> None:
 def _earlier_names(
     manifest: Manifest, target: Target, root: Path, models: Sequence[Model], lake: Lake
 ) -> list[TableState]:
-    """The states of the tables that get another name: they are locked under both."""
     renames = renamings(manifest, target, root, models, lake).values()
     return [renaming.folder for renaming in renames if isinstance(renaming, Renaming)]
 
@@ -239,7 +243,6 @@ def _rename_tables(target: Target, plan: Plan, emit: Emit) -> bool:
 
 
 def _settle_refreshes(target: Target, models: Iterable[Model], lake: Lake) -> None:
-    """Decide what builds that were killed have left of each model."""
     # What Spark needs is imported when it is clear that it is needed, most of it while Java starts.
     from engine.runtime.lifecycle.full_refresh import settle_interrupted_refresh
 
@@ -258,7 +261,7 @@ def _claim_tables(run: Run, models: Iterable[Model], deployed: Deployed) -> None
 
 def _bounds(options: Options) -> dict[str, Any]:
     turn = options.turn
-    return {} if turn is None else {"stop": turn.stop, "until": time.monotonic() + turn.seconds}
+    return {} if turn is None else {"stop": turn.stop, "ends_at": time.monotonic() + turn.seconds}
 
 
 def _run_unit_tests_first(
@@ -321,8 +324,7 @@ def spark_session(
     `locks`: that its JVM holds until it is gone.
     `brief`: it has little to do, so that Java compiles and collects in the way that costs least.
 
-    Raises:
-        SetupError: Java, jars or the session cannot be had.
+    Raises SetupError: Java, jars or the session cannot be had.
     """
     if _session_openers:
         with _session_openers[-1](target, target_dir, locks, sets, brief=brief) as spark:
@@ -360,8 +362,7 @@ def session_settings(
 ) -> SessionSettings:
     """What the session of a run is made from; the parameters are those of `spark_session`.
 
-    Raises:
-        SetupError: Java or jars cannot be had, or the catalog's server would steer Spark.
+    Raises SetupError: Java or jars cannot be had, or the catalog's server would steer Spark.
     """
     check_before_java(target.catalog)
     if is_submitted():
@@ -387,8 +388,7 @@ def session_settings(
 def target_conf(target: Target) -> dict[str, str]:
     """Return what a target sets of a session, with secrets; they are masked in all texts from now on.
 
-    Raises:
-        ProjectError: `env-missing`, a secret is not set.
+    Raises ProjectError: `env-missing`, a secret is not set.
     """
     files = hadoop_conf(target.s3()) if target.s3 is not None else {}
     conf = {**catalog_settings.spark_conf(target.catalog), **files, **state_conf(target), **target.spark_conf()}

@@ -60,10 +60,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Clone:
-    """A model whose table another target has."""
-
-    own: Model
-    other: Model
+    model: Model
+    source_model: Model
     folder: TableState
     source: TableState
 
@@ -73,16 +71,15 @@ def copy_state(
 ) -> None:
     """Give a table that was cloned the state of the other one; the locks of both are held.
 
-    Raises:
-        StateError: `state-unreadable`, `state-unwritable`.
+    Raises StateError: `state-unreadable`, `state-unwritable`.
     """
     number = state.generation
     cloned_facts = _facts(clone.own, read_facts(clone.source.facts(state)) or NO_FACTS)
     starts = {node: _start(start, uuids.get(node)) for node, start in state.starts.items()}
     cloned_state = replace(
         state,
-        table=str(clone.own.relation),
-        uuid=uuids[clone.own.id],
+        table=str(clone.model.relation),
+        uuid=uuids[clone.model.id],
         phase=Phase.PUBLISHED,
         fingerprint=fingerprint(cloned_facts),
         starts=starts,
@@ -189,19 +186,19 @@ def clone_faults(manifest: Manifest, target: Target, clones: Sequence[Clone]) ->
     for clone in clones:
         message = _fault(manifest, lake, clone)
         if message:
-            yield Diagnostic(UNAVAILABLE, message, _ANEW, node=clone.own.name, location=Location(clone.own.file))
-        relation = clone.own.relation
+            yield Diagnostic(UNAVAILABLE, message, _ANEW, node=clone.model.name, location=Location(clone.model.file))
+        relation = clone.model.relation
         table = lake.table(relation.schema, relation.name)
         if table is not None and CLONE_OF not in table.properties:
             message = f"{relation} exists, and this target has no state of it"
-            hint = f"Drop it if nobody needs it, or give '{clone.own.name}' another 'alias'."
-            yield Diagnostic("name-taken", message, hint, node=clone.own.name, location=Location(clone.own.file))
+            hint = f"Drop it if nobody needs it, or give '{clone.model.name}' another 'alias'."
+            yield Diagnostic("name-taken", message, hint, node=clone.model.name, location=Location(clone.model.file))
 
 
 def _fault(manifest: Manifest, lake: Lake, clone: Clone) -> str:
-    source, name = clone.other.relation, clone.other.name
+    source, name = clone.source_model.relation, clone.source_model.name
     state, table = clone.source.load(), lake.table(source.schema, source.name)
-    for item in clone.own.inputs:
+    for item in clone.model.inputs:
         node = manifest.nodes[item.node]
         if item.stream and isinstance(node, Source) and "after_reading" in node.spec.settings:
             return f"'{name}' reads '{item.name}', whose files are archived or deleted after reading"
@@ -222,7 +219,7 @@ def clone_models(manifest: Manifest, target: Target, target_dir: Path, clones: S
         StateError: `table-locked`, `state-unreadable`, `state-unwritable`.
         SetupError: Spark or the catalog cannot be had.
     """
-    models = [clone.own for clone in clones]
+    models = [clone.model for clone in clones]
     with locked_when_free([folder for clone in clones for folder in (clone.source, clone.folder)]) as locks:
         if faults := [*clone_faults(manifest, target, clones)]:
             raise EngineError.of(faults)
@@ -237,19 +234,19 @@ def clone_models(manifest: Manifest, target: Target, target_dir: Path, clones: S
                 _clone_all(spark, target, unfinished_clones, where)
         for clone in (*unfinished_clones, *finished_clones):
             clone.folder.journal.end(Drop)
-            kill_points.reach("clone noted", clone.own.name)
+            kill_points.reach("clone noted", clone.model.name)
 
 
 def is_begun(folder: TableState) -> bool:
-    return (drop := folder.journal.begun(Drop)) is not None and drop.clone is not None
+    return (drop := folder.journal.open_operation(Drop)) is not None and drop.clone is not None
 
 
 def _note(clone: Clone, first: Clone, where: Mapping[str, str]) -> Drop:
-    return Drop(clone.own.name, where, clone=first.folder.name if clone is not first else "")
+    return Drop(clone.model.name, where, clone=first.folder.name if clone is not first else "")
 
 
 def _is_whole(clone: Clone) -> bool:
-    drop = clone.folder.journal.begun(Drop)
+    drop = clone.folder.journal.open_operation(Drop)
     if drop is None or not drop.clone or clone.folder.load() is None:
         return False
     schema, _, table = drop.clone.removeprefix(f"{clone.folder.catalog}.").rpartition(".")
@@ -259,19 +256,19 @@ def _is_whole(clone: Clone) -> bool:
 
 def _clone_all(spark: SparkSession, target: Target, clones: Sequence[Clone], where: Mapping[str, str]) -> None:
     lake = Lake(target.catalog)
-    names = {clone.own.id: str(clone.own.relation) for clone in clones}
+    names = {clone.model.id: str(clone.model.relation) for clone in clones}
     uuids: dict[str, str] = {}
     for clone in clones:
         state = clone.source.load()
         if state is None:
-            raise ValueError(clone.own.name)
-        deleted = _deleted_keys_table(clone.other.relation)
+            raise ValueError(clone.model.name)
+        deleted = _deleted_keys_table(clone.source_model.relation)
         if lake.table(deleted.schema, deleted.name) is not None:
-            clone_table(spark, deleted, _deleted_keys_table(clone.own.relation))
-        uuids[clone.own.id] = clone_table(spark, clone.other.relation, clone.own.relation)
-        kill_points.reach("table cloned", clone.own.name)
+            clone_table(spark, deleted, _deleted_keys_table(clone.model.relation))
+        uuids[clone.model.id] = clone_table(spark, clone.source_model.relation, clone.model.relation)
+        kill_points.reach("table cloned", clone.model.name)
         copy_state(clone, state, names, uuids, where)
-        kill_points.reach("state cloned", clone.own.name)
+        kill_points.reach("state cloned", clone.model.name)
 
 
 def _deleted_keys_table(relation: Relation) -> Relation:
@@ -281,7 +278,7 @@ def _deleted_keys_table(relation: Relation) -> Relation:
 def _remove_unfinished(target: Target, clone: Clone) -> None:
     for number in clone.folder.generations():
         clone.folder.discard(number)
-    for relation in (clone.own.relation, _deleted_keys_table(clone.own.relation)):
+    for relation in (clone.model.relation, _deleted_keys_table(clone.model.relation)):
         part = _clone_of(target.catalog, relation)
         if part is not None:
             drop_part(target, part)

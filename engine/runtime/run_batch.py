@@ -23,7 +23,7 @@ from engine.plan.deployed import generations, state_folder
 from engine.plan.deployed.checkpoint_facts import read_checkpoint
 from engine.plan.refresh.batch_inputs import changed_view, same_rows, same_tables
 from engine.plan.refresh.refresh_choice import RefreshChoice, Way
-from engine.plan.tables.column_checks import given_before, gone
+from engine.plan.tables.column_checks import dropped_columns, given_before
 from engine.runtime.batch.changed_inputs import choose_refresh, read_markers, refresh_changes, why_full
 from engine.runtime.batch.history.build_history import build_history
 from engine.runtime.batch.replace_table import Committing, committing, positions, replace_table
@@ -55,9 +55,7 @@ def run_batch(run: Run, model: Model) -> Outcome:
     table = run.lake.table(model.relation.schema, model.relation.name)
     refresh = run.plan.actions[model.id].kind is ActionKind.REFRESH
     if table is not None:
-        if state is None and not refresh:
-            state_checks.fresh(model, table)
-        state_checks.check_ours(model, table, state)
+        _check_owner(model, table, state, refresh=refresh)
     inputs = positions(run, model)
     written_table = _written_table(run, model, table, refresh=refresh)
     if state is not None and not refresh and up_to_date(run, model, state, written_table, inputs):
@@ -65,10 +63,7 @@ def run_batch(run: Run, model: Model) -> Outcome:
             table_setup.set_properties(model, run.spark, table)
         return Outcome(Status.UNCHANGED, "no new data", snapshot_id=state.snapshot)
     choice = None if refresh or state is None else choose_refresh(run, model, state, written_table, inputs)
-    history_began = state is not None and (
-        model.write.history and state.snapshot is not None and not kind_changed(run, model)
-    )
-    if state is not None and (state.phase is Phase.PUBLISHED or history_began) and not refresh:
+    if state is not None and not refresh and (state.phase is Phase.PUBLISHED or _history_began(run, model, state)):
         _check_existing_table(model, state, folder, written_table)
     session = run.spark.newSession()
     hooks.run_pre_hook(session, model)
@@ -104,6 +99,16 @@ def run_batch(run: Run, model: Model) -> Outcome:
     return outcome
 
 
+def _check_owner(model: Model, table: TableFacts, state: ModelState | None, *, refresh: bool) -> None:
+    if state is None and not refresh:
+        state_checks.fresh(model, table)
+    state_checks.check_ours(model, table, state)
+
+
+def _history_began(run: Run, model: Model, state: ModelState) -> bool:
+    return bool(model.write.history) and state.snapshot is not None and not kind_changed(run, model)
+
+
 def _finish_build(run: Run, session: SparkSession, model: Model, folder: TableState, state: ModelState) -> None:
     folder.journal.end(Refresh)
     folder.discard_before(state.generation)
@@ -137,8 +142,7 @@ def _from_changes(
 def _written_table(run: Run, model: Model, table: TableFacts | None, *, refresh: bool) -> TableFacts | None:
     """A model's table as it was written last: with what waits for its tests, where rows go beside that or it counts.
 
-    Raises:
-        StateError: `staged-rows`, `publish-diverged`.
+    Raises StateError: `staged-rows`, `publish-diverged`.
     """
     if refresh or table is None or not (waits(model) or model.write.overwrite is Overwrite.PARTITIONS):
         return table
@@ -162,13 +166,15 @@ def _check_existing_table(model: Model, state: ModelState, folder: TableState, t
 def _columns_note(model: Model, frame: DataFrame, earlier_columns: frozenset[str] | None) -> str:
     if model.write.overwrite is not Overwrite.PARTITIONS:
         return ""
-    return table_setup.gone_note(gone(table_setup.check_columns(model, frame, earlier_columns), earlier_columns))
+    return table_setup.gone_note(
+        dropped_columns(table_setup.check_columns(model, frame, earlier_columns), earlier_columns)
+    )
 
 
 def _make_view(run: Run, session: SparkSession, model: Model, folder: TableState, state: ModelState) -> Outcome:
     view_writer.create_view(session, model.relation.sql, model.sql, table_comment(model), {"engine.model": model.name})
     view = run.lake.view(model.relation.schema, model.relation.name)
-    folder.save(replace(state, phase=Phase.PUBLISHED, made=view.made if view is not None else {}))
+    folder.save(replace(state, phase=Phase.PUBLISHED, made=view.shape if view is not None else {}))
     return Outcome(Status.SUCCESS)
 
 
@@ -194,7 +200,7 @@ def _make_table(
     snapshot = replaced_table.commit.snapshot if replaced_table.commit else earlier_snapshot
     # What waits for its tests becomes the table when it is published, and is noted then.
     current_table = run.lake.table(model.relation.schema, model.relation.name) if branch is None else None
-    metadata_marks = current_table.made if current_table is not None else {}
+    metadata_marks = current_table.shape if current_table is not None else {}
     # Others may have committed to an input after its position was noted, and the query read that.
     pinned = positions(run, model) == state.inputs
     folder.save(replace(state, phase=Phase.PUBLISHED, uuid=uuid, snapshot=snapshot, made=metadata_marks, pinned=pinned))

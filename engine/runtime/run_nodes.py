@@ -169,24 +169,24 @@ class Turns:
         run: this run.
         order: its nodes.
         gates: what its tests say about staged rows.
-        looks: the scans that data tests share.
+        shared_scans: the scans that data tests share.
         source_rows: what data tests read of sources.
         run_unit: runs a unit test.
         log: of Java.
         passes: of the tests.
-        ended: Java has ended.
+        java_has_ended: Java has ended.
         untested: the models that were skipped because a unit test failed.
     """
 
     run: Run
     order: list[str]
     gates: publish.Gates
-    looks: Mapping[str, SharedScan]
+    shared_scans: Mapping[str, SharedScan]
     source_rows: SourceRows
     run_unit: RunUnit | None = None
     log: Path = Path()
     passes: KnownPasses | None = None
-    ended: bool = False
+    java_has_ended: bool = False
     untested: set[str] = field(default_factory=set)
 
     def work(self, node_id: str, failed_above: str | None) -> Status:
@@ -222,7 +222,7 @@ class Turns:
         try:
             outcome = self._model(node, failed_above)
         except Exception as error:  # noqa: BLE001 - it ends this model; the others run
-            outcome = self._failed((self._unexpected(error, node.name, Location(node.file)),))
+            outcome = self._failed_outcome((self._unexpected(error, node.name, Location(node.file)),))
         self.run.emit(
             ModelFinished(
                 node=node_id,
@@ -257,9 +257,9 @@ class Turns:
         return f"because of {failed_above.split('.', 1)[1]}"
 
     def _test(self, test: DataTest | UnitTest, failed_above: str | None) -> DataTestVerdict:
-        if failed_above is not None or self.ended:
+        if failed_above is not None or self.java_has_ended:
             return DataTestVerdict(Status.SKIPPED, 0, self._skipped(failed_above) if failed_above else _JAVA_ENDED)
-        shared_scan = self.looks.get(test.id)
+        shared_scan = self.shared_scans.get(test.id)
         if (
             self.passes is not None
             and (at := self.passes.passed_at(test, shared_scan.tests if shared_scan else ())) is not None
@@ -274,7 +274,7 @@ class Turns:
             return self._data_test(test)
         except failures as error:
             _log.exception("test %s", test.name)
-            if (java_fault := self._ended()) is not None:
+            if (java_fault := self._java_fault()) is not None:
                 return DataTestVerdict(
                     Status.ERROR, 0, java_fault.message, (java_fault.at(test.location, rest_of(test.id)),)
                 )
@@ -287,17 +287,17 @@ class Turns:
             return DataTestVerdict(Status.ERROR, 0, finding.message, (finding,))
 
     def _data_test(self, test: DataTest) -> DataTestVerdict:
-        shared_scan, session = self.looks.get(test.id), self.source_rows.session(test)
+        shared_scan, session = self.shared_scans.get(test.id), self.source_rows.session(test)
         if shared_scan is not None and shared_scan.clean(self.run, test, session):
             return no_failures(test)
         return run_test(session, test, publish.with_staged_rows(self.run, test))
 
     def _model(self, model: Model, failed_above: str | None) -> Outcome:
         if failed_above is not None:
-            if isinstance(self.run.manifest.nodes[failed_above], UnitTest) and not self.ended:
+            if isinstance(self.run.manifest.nodes[failed_above], UnitTest) and not self.java_has_ended:
                 self.untested.add(model.id)
             return Outcome(Status.SKIPPED, self._skipped(failed_above))
-        if self.ended:
+        if self.java_has_ended:
             return Outcome(Status.SKIPPED, _JAVA_ENDED)
         if (unchanged := unchanged_outcome(self.run.plan, self.run.target, model)) is not None:
             return unchanged
@@ -320,27 +320,26 @@ class Turns:
             _log.exception("model %s", model.name)
             # Whatever a model says whose lease was taken over: another run changes its state meanwhile.
             lost_lease = first_lost((lease,)) if lease is not None else None
-            run_fault = self._ended() or (lost_lease and lost_lease.diagnostic)
-            return self._failed(
+            run_fault = self._java_fault() or (lost_lease and lost_lease.diagnostic)
+            return self._failed_outcome(
                 (run_fault.at(Location(model.file), model.name),) if run_fault else diagnose(error, model)
             )
         return outcome
 
     def _unexpected(self, error: Exception, node: str, place: Location | None) -> Diagnostic:
         _log.error("%s", node, exc_info=error)
-        if (java_fault := self._ended()) is not None:
+        if (java_fault := self._java_fault()) is not None:
             return java_fault.at(place, node)
         message = scrub(f"internal error: {type(error).__name__}: {error_text(error).partition(chr(10))[0]}")
         hint = "The trace is in target/logs/engine.log; please report it. Committed rows are not affected."
         return Diagnostic("internal-error", message, hint, node=node, location=place)
 
-    def _ended(self) -> Diagnostic | None:
-        """Why nothing more can run; None: Java is there."""
+    def _java_fault(self) -> Diagnostic | None:
         java_fault = java_ended(self.run.spark, self.log)
-        self.ended = self.ended or java_fault is not None
+        self.java_has_ended = self.java_has_ended or java_fault is not None
         return java_fault
 
-    def _failed(self, findings: tuple[Diagnostic, ...]) -> Outcome:
+    def _failed_outcome(self, findings: tuple[Diagnostic, ...]) -> Outcome:
         if self.run.stop.is_set():
             # What Spark says of a job that was cancelled is nothing to fix; the log has it.
             return Outcome(Status.ERROR, INTERRUPTED)

@@ -92,8 +92,7 @@ def driver_conf(conf: Mapping[str, str], memory: str | None, log_level: str) -> 
 def with_options_file(conf: Mapping[str, str], path: Path) -> dict[str, str]:
     """The configuration with the driver's Java options written into a file of arguments, which ps does not show.
 
-    Raises:
-        SetupError: java-start: they cannot be told apart, as a quote is not closed.
+    Raises SetupError: java-start: they cannot be told apart, as a quote is not closed.
     """
     try:
         options = [option for key in (_DEFAULT_OPTIONS, _EXTRA_OPTIONS) for option in shlex.split(conf.get(key, ""))]
@@ -175,7 +174,6 @@ def _locale(env: Mapping[str, str]) -> dict[str, str]:
 
 
 def write_properties(path: Path, conf: Mapping[str, str]) -> None:
-    """Write a Java properties file that only its owner can read."""
     _write_private(path, "".join(f"{_escape(key, key=True)}={_escape(value)}\n" for key, value in conf.items()))
 
 

@@ -40,8 +40,7 @@ _SETTINGS: Final = """\
 def download(coordinates: Sequence[str], folder: Path, java: Java, env: Mapping[str, str]) -> Path:
     """Download jars into a folder below the given one, and return it.
 
-    Raises:
-        SetupError: jars-download, if a jar is not there afterwards.
+    Raises SetupError: jars-download, if a jar is not there afterwards.
     """
     out = folder / "out"
     output = _run(_command(coordinates, folder, out, java, env), env)

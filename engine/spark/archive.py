@@ -53,8 +53,7 @@ class Classes:
     def key(self) -> str:
         """What the name of their archive begins with; another Java, jar or width gives another.
 
-        Raises:
-            OSError: a file cannot be looked at.
+        Raises OSError: a file cannot be looked at.
         """
         about = [str(self.java.path), self.java.version_text, _stamp(self.java.home / "lib" / "modules")]
         about += [f"{path}:{_stamp(path)}" for path in class_path(self.core)]
@@ -94,7 +93,6 @@ def archive_folder(env: Mapping[str, str] = os.environ) -> Path | None:
 
 
 def archive_path(classes: Classes, env: Mapping[str, str] = os.environ) -> Path | None:
-    """The archive of some classes; None: there is none that can be used."""
     folder = archive_folder(env)
     if folder is None:
         return None

@@ -122,8 +122,7 @@ def last_failure(classes: Classes, env: Mapping[str, str] = os.environ) -> str:
 def only_writer(*, wait: bool, env: Mapping[str, str] = os.environ) -> Iterator[bool]:
     """Be the only writer of archives; yields whether that is so. A reader never waits.
 
-    Raises:
-        SetupError: archive, there is no place for archives.
+    Raises SetupError: archive, there is no place for archives.
     """
     folder = _writable_folder(env)
     try:
@@ -153,8 +152,7 @@ def writing(classes: Classes, env: Mapping[str, str] = os.environ) -> Iterator[t
 
     Whoever reads meanwhile sees the archive that was there before, or none. The caller is the `only_writer`.
 
-    Raises:
-        SetupError: archive, it cannot be written.
+    Raises SetupError: archive, it cannot be written.
     """
     folder = _writable_folder(env)
     try:

@@ -44,8 +44,7 @@ _PYTHON: Final = "spark.pyspark.python"
 def check_masters(master: str) -> None:
     """Ask whether a standalone master accepts connections, before Java starts: Spark itself would try for a minute.
 
-    Raises:
-        SetupError: `cluster-unreachable`: none of them does.
+    Raises SetupError: `cluster-unreachable`: none of them does.
     """
     masters = addresses(master)
     reasons = []
@@ -65,8 +64,7 @@ def check_masters(master: str) -> None:
 def await_executors(spark: SparkSession, master: str, log: Path) -> None:
     """Wait until executors are there, and no more come: Spark would wait for the first without bound.
 
-    Raises:
-        SetupError: `cluster-without-executors`.
+    Raises SetupError: `cluster-without-executors`.
     """
     deadline = time.monotonic() + _WAIT_SECONDS.get(kind_of(master), _LONG_WAIT_SECONDS)
     executors, changed_at = 0, time.monotonic()

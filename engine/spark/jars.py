@@ -49,7 +49,6 @@ class Jar:
 
 
 def jar_sets() -> tuple[str, ...]:
-    """Names of the locked sets."""
     return tuple(_lock())
 
 
@@ -59,11 +58,7 @@ def file_names(name: str) -> tuple[str, ...]:
 
 
 def cache_dir(env: Mapping[str, str] = os.environ) -> Path:
-    """ENGINE_JARS, else headrace/jars in the user's cache folder.
-
-    Raises:
-        SetupError: jars-cache, there is no home.
-    """
+    """ENGINE_JARS, else headrace/jars in the user's cache folder. Raises SetupError: jars-cache, there is no home."""
     if configured := env.get("ENGINE_JARS"):
         return Path(configured).expanduser().absolute()
     home = cache_home(env)
@@ -83,8 +78,7 @@ def jar_paths(
 ) -> tuple[Path, ...]:
     """Return the verified jars of some sets, fetched first if they are missing and `fetch` allows the network.
 
-    Raises:
-        SetupError: jars-download, jars-checksum or jars-cache.
+    Raises SetupError: jars-download, jars-checksum or jars-cache.
     """
     folder = cache_dir(env)
     jars = _jars(names, lock)

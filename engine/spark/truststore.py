@@ -32,7 +32,6 @@ _SYSTEM_BUNDLES: Final = (
 
 
 def trusted_certificates(env: Mapping[str, str] = os.environ) -> tuple[bytes, ...]:
-    """The DER certificates of the first bundle that Python would use; empty if there is none."""
     for bundle in _bundles(env):
         # Loaded by OpenSSL rather than cut out of the text, so that Java never meets a broken entry.
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)

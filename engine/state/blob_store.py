@@ -128,7 +128,6 @@ class Folder:
             path.unlink(missing_ok=True)
 
     def remove(self, keys: Iterable[str]) -> None:
-        """Remove files; those that are not there are no error."""
         for key in keys:
             (self.root / key).unlink(missing_ok=True)
 
@@ -142,8 +141,7 @@ class Folder:
 def content(path: Path | str) -> bytes:
     """The content of a regular file; the state may have come with a project, where a link or a pipe has its name.
 
-    Raises:
-        OSError: it cannot be read, or is something else.
+    Raises OSError: it cannot be read, or is something else.
     """
     try:
         return read_regular(path, MOST_BYTES)
@@ -152,11 +150,7 @@ def content(path: Path | str) -> bytes:
 
 
 def make_private(folder: Path) -> None:
-    """Make a folder and those above it that are missing, for the owner only.
-
-    Raises:
-        StateError: `state-unwritable`.
-    """
+    """Make a folder and those above it that are missing, for the owner only. Raises StateError: `state-unwritable`."""
     missing_folders = [p for p in (folder, *folder.parents) if not p.exists()]
     try:
         for path in reversed(missing_folders):

@@ -74,7 +74,6 @@ _NO_OFFSET = "-"
 
 
 def query_id(checkpoint: StatePath) -> str | None:
-    """The id of the streaming query, or None if it never started."""
     try:
         identifier = msgspec.json.decode(content(checkpoint / "metadata")).get("id")
     except (OSError, ValueError, AttributeError, RecursionError):
@@ -144,7 +143,6 @@ class OffsetsLog:
 
 
 def read_offsets(checkpoint: StatePath, batch: int | None) -> OffsetsLog | None:
-    """The log of a micro-batch; None: there is none, or it cannot be read."""
     if batch is None:
         return None
     try:
@@ -258,7 +256,7 @@ class Damage:
 
 
 def find_damage(checkpoint: StatePath, shown_root: StatePath | None = None) -> Damage | None:
-    """Return what is wrong with the newest logs, all that Spark reads; `named` gives the names in the answer."""
+    """Return what is wrong with the newest logs, all that Spark reads; `shown_root` gives the names in the answer."""
     for log in (OFFSETS, COMMITS):
         folder = checkpoint / log
         names = _names(folder)

@@ -59,8 +59,7 @@ def _is_log(folder: StatePath) -> bool:
 def reaches(checkpoint: StatePath, source: int, batch: int | None) -> int:
     """The last entry that a micro-batch reads; -1: none, or there is no such batch.
 
-    Raises:
-        StateError: `state-unreadable`: nobody knows; files might be taken for read that are not.
+    Raises StateError: `state-unreadable`: nobody knows; files might be taken for read that are not.
     """
     if batch is None:
         return -1
@@ -110,7 +109,7 @@ def logged(checkpoint: StatePath, source: int, *, after_entry: int = -1, to: int
 
 
 def files_of_entries(checkpoint: StatePath, line: int, after_entry: int, to: int) -> int:
-    """Count the files of a source's entries behind `after` up to `to`, without listing the log.
+    """Count the files of a source's entries behind `after_entry` up to `to`, without listing the log.
 
     Raises:
         OSError, ValueError, LookupError: the log is another than Spark writes.
@@ -149,8 +148,7 @@ def _unreadable(path: StatePath, error: Exception) -> StateError:
 def accepted_times(generation: StatePath) -> dict[str, int]:
     """The times of files, by URI, that count instead of those in Spark's log of a generation (its folder).
 
-    Raises:
-        StateError: `state-unreadable`.
+    Raises StateError: `state-unreadable`.
     """
     path = generation / ACCEPTED
     try:

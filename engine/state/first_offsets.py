@@ -70,17 +70,17 @@ def _remove(path: StatePath) -> None:
 class MovedOffsets:
     path: StatePath
     batch: int
-    before: bytes
-    after: bytes
+    old_content: bytes
+    new_content: bytes
 
     def write(self, folder: TableState, state: ModelState) -> ModelState:
         """Move the offsets; return the saved state, which noted before that they are moved."""
-        digests = (digest_of(self.before), digest_of(self.after))
+        digests = (digest_of(self.old_content), digest_of(self.new_content))
         noted = replace(state, ends=with_moved_digests(state.ends, self.batch, digests))
         folder.save(noted)
         # Hadoop compares the file with the sum of its old content.
         self.path.with_name(f".{self.path.name}.crc").unlink(missing_ok=True)
-        store_of(self.path.parent).put(self.path.name, self.after)
+        store_of(self.path.parent).put(self.path.name, self.new_content)
         return noted
 
 

@@ -47,8 +47,7 @@ def remove(folder: TableState) -> None:
 
     In a bucket the lock stays: its number must not come again.
 
-    Raises:
-        StateError: `state-unwritable`.
+    Raises StateError: `state-unwritable`.
     """
     path = folder.folder
     if isinstance(path, ObjectPath):
@@ -66,8 +65,7 @@ def move(folder: TableState, to: TableState) -> None:
 
     The lock of the new name is the file that was the old one's, whose lock the process holds.
 
-    Raises:
-        StateError: `state-unwritable`.
+    Raises StateError: `state-unwritable`.
     """
     old, new = local(folder.folder), local(to.folder)
     make_private(new)

@@ -60,19 +60,18 @@ _CLOCK = LeaseClock()
 
 @dataclass(slots=True)
 class Holder:
-    """`owner` is what no other run has; `who` is the process, for people."""
+    """`owner` is what no other run has; `process` is the process, for people."""
 
     store: Store
     place: str
     owner: str
-    who: Mapping[str, Any]
+    process: Mapping[str, Any]
     _turn: int = field(default=0)
 
     def begin(self) -> None:
         """Show that the run is there, for the first time.
 
-        Raises:
-            StateError: `state-unsafe`: the store overwrites an object that was to be created.
+        Raises StateError: `state-unsafe`: the store overwrites an object that was to be created.
         """
         key = f"{_RUNS}/{self.owner}"
         self.store.put_if_absent(key, self._content())
@@ -88,7 +87,7 @@ class Holder:
         self.store.put(f"{_RUNS}/{self.owner}", self._content())
 
     def _content(self) -> bytes:
-        return json.dumps({**self.who, "turn": self._turn}).encode()
+        return json.dumps({**self.process, "turn": self._turn}).encode()
 
     def release(self) -> None:
         self.store.delete(f"{_RUNS}/{self.owner}")
@@ -110,16 +109,12 @@ class Lease:
         return f"{self.number}-{self.mark}"
 
     def check(self) -> None:
-        """Read it again.
-
-        Raises:
-            StateError: `lease-lost`: it was taken over; nothing may be committed any more.
-        """
+        """Read it again. Raises StateError: `lease-lost`: it was taken over; nothing may be committed any more."""
         newest, record = while_away(lambda: _newest(self.holder.store, self.folder))
         if newest != self.number or record.get("owner") != self.holder.owner:
-            raise self.lost(record)
+            raise self.lost_error(record)
 
-    def lost(self, record: Mapping[str, Any] | None = None) -> StateError:
+    def lost_error(self, record: Mapping[str, Any] | None = None) -> StateError:
         by = f" by {LockHolder(record)}" if record and record.get("owner") != self.holder.owner else ""
         message = (
             f"the lock of {_name(self.folder)} was taken over{by}, as this run did not respond for "
@@ -133,7 +128,7 @@ class Lease:
         self.holder.store.put(_key(self.folder, self.number), self.record())
 
     def record(self) -> bytes:
-        return json.dumps({**self.holder.who, "owner": self.holder.owner, "fenced": self.fenced}).encode()
+        return json.dumps({**self.holder.process, "owner": self.holder.owner, "fenced": self.fenced}).encode()
 
 
 # The leases that this process holds, by their tokens.
@@ -213,11 +208,7 @@ def _renewing(holder: Holder, ended: threading.Event) -> None:
 
 
 def take_lease(holder: Holder, folder: str, clock: LeaseClock = _CLOCK) -> Lease:
-    """Take the lease of a table.
-
-    Raises:
-        StateError: `table-locked`: another run holds it.
-    """
+    """Take the lease of a table. Raises StateError: `table-locked`: another run holds it."""
     number, record = _newest(holder.store, folder)
     is_gone = _is_gone(holder, folder, number, record, clock)
     lease = Lease(holder, folder, number + 1, fenced=not is_gone and bool(record.get("fenced", True)))
@@ -239,7 +230,7 @@ def _is_gone(holder: Holder, folder: str, number: int, record: Mapping[str, Any]
     seconds_left = GONE_AFTER - (clock.now() - watched_since)
     if last_content is not None and seconds_left > RENEWED_EVERY:
         text = "%s was locked by %s: waiting whether that run is there, at most %.0f seconds"
-        level = logging.DEBUG if LockHolder(holder.who).keeps_running else logging.WARNING
+        level = logging.DEBUG if LockHolder(holder.process).keeps_running else logging.WARNING
         _log.log(level, text, _name(folder), LockHolder(record), seconds_left)
     while last_content is not None:
         if clock.now() - watched_since >= GONE_AFTER:
@@ -255,8 +246,7 @@ def _is_gone(holder: Holder, folder: str, number: int, record: Mapping[str, Any]
 def while_away(ask: Callable[[], Result]) -> Result:
     """Ask a store, for about a minute if it does not answer: a run that is under way waits for it.
 
-    Raises:
-        EngineError: `s3-unreachable` after that; anything else at once.
+    Raises EngineError: `s3-unreachable` after that; anything else at once.
     """
     for pause in _PAUSES:
         try:
@@ -290,8 +280,7 @@ def _newest(store: Store, folder: str) -> tuple[int, Mapping[str, Any]]:
 def _record(content: bytes) -> Mapping[str, Any]:
     """What a lease says; whoever can write to the state may have written it.
 
-    Raises:
-        ValueError: it is not what a run writes.
+    Raises ValueError: it is not what a run writes.
     """
     record = parse_json(content, _MAX_VALUES, _MAX_BYTES)
     if not isinstance(record, dict):

@@ -44,8 +44,7 @@ _ATTEMPTS = 10
 def locked(states: Sequence[TableState], *, keeps_running: bool = False) -> Iterator[tuple[int, ...]]:
     """Hold the locks of some tables of one state folder.
 
-    Raises:
-        StateError: `table-locked` if another run holds one of them, `state-unwritable`.
+    Raises StateError: `table-locked` if another run holds one of them, `state-unwritable`.
     """
     root = states[0].root if states else None
     if isinstance(root, ObjectPath):
@@ -134,12 +133,12 @@ _SHELL: Final = "/bin/sh"
 
 
 class LockKeeper:
-    """Keeps the locks of the runs of one JVM, which inherits the descriptor `inherited`; `started` closes it here."""
+    """Keeps the locks of the runs of one JVM, which inherits a descriptor; `close_inherited` closes it here."""
 
     def __init__(self) -> None:
         self._alive, self.inherited = os.pipe()
 
-    def started(self) -> None:
+    def close_inherited(self) -> None:
         """The JVM has its end of the pipe: from now on it alone has it."""
         os.close(self.inherited)
         self.inherited = -1

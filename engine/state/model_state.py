@@ -111,17 +111,16 @@ class ModelState:
 
 @dataclass(frozen=True, slots=True)
 class TableState:
-    """The state folder of one table; `kept` is where its small files are, if that is not the folder itself."""
+    """The state folder of one table; `file_store` is where its small files are, if that is not the folder itself."""
 
     root: StatePath
     catalog: str
     schema: str
     table: str
-    kept: Store | None = None
+    file_store: Store | None = None
 
     @property
     def folder(self) -> StatePath:
-        """Folder of all generations and the lock."""
         return self.root / self.key
 
     def generation(self, number: int) -> StatePath:
@@ -136,8 +135,8 @@ class TableState:
 
     def checkpoint_files(self, number: int) -> StatePath:
         """The checkpoint to be read: where files are read once, each of it is, too."""
-        if isinstance(self.kept, ReadOnce) and not isinstance(self.root, ObjectPath):
-            return ObjectPath(self.kept, f"{self.key}/{number}/{CHECKPOINT}")
+        if isinstance(self.file_store, ReadOnce) and not isinstance(self.root, ObjectPath):
+            return ObjectPath(self.file_store, f"{self.key}/{number}/{CHECKPOINT}")
         return self.checkpoint(number)
 
     def _in_use(self, number: int, base: str) -> str:
@@ -161,7 +160,7 @@ class TableState:
         numbers = map(whole_number, self._store.list(self.key))
         return tuple(sorted(n for n in numbers if n is not None and self._model_files(n)))
 
-    def replaced(self) -> tuple[int, ...]:
+    def replaced_generations(self) -> tuple[int, ...]:
         """Numbers of the generations that another one has replaced, and that are kept for a rollback, ascending.
 
         Their model.json is in PREVIOUS_FILE (see `engine.plan.deployed.previous_generation`).
@@ -183,11 +182,7 @@ class TableState:
         return sorted((name for name in names if name.startswith(MODEL_FILE)), key=_lease_number)
 
     def states(self) -> tuple[ModelState, ...]:
-        """The content of each model.json, by generation.
-
-        Raises:
-            StateError: `state-unreadable`.
-        """
+        """The content of each model.json, by generation. Raises StateError: `state-unreadable`."""
         return tuple(self._read(number) for number in self.generations())
 
     def load(self) -> ModelState | None:
@@ -201,12 +196,11 @@ class TableState:
         """
         return self.load_both()[0]
 
-    def pending(self) -> ModelState | None:
+    def unpublished(self) -> ModelState | None:
         """A generation that is, or was being, built beside the published one (or a table whose state is lost)."""
         return self.load_both()[1]
 
     def load_both(self) -> tuple[ModelState | None, ModelState | None]:
-        """Return what `load` and `pending` give, with each file read once."""
         states = self.states()
         published = [state for state in states if state.phase is Phase.PUBLISHED]
         newest = states[-1] if states else None
@@ -219,7 +213,7 @@ class TableState:
 
     @property
     def _store(self) -> Store:
-        return self.kept or store_of(self.root)
+        return self.file_store or store_of(self.root)
 
     @property
     def key(self) -> str:
@@ -260,8 +254,7 @@ class TableState:
     def note(self, number: int, name: str) -> Mapping[str, Any] | None:
         """The content of a small JSON file of a generation, or None if there is none.
 
-        Raises:
-            StateError: `state-unreadable`.
+        Raises StateError: `state-unreadable`.
         """
         key = f"{self.key}/{number}/{name}"
         content = self._store.get(key)
@@ -269,7 +262,6 @@ class TableState:
 
     @property
     def journal(self) -> Journal:
-        """Its operations that were begun and are not finished."""
         return Journal(self._store, self.key, self.folder, self.name)
 
     def _mapping(self, key: str, content: bytes) -> Mapping[str, Any]:

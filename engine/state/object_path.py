@@ -36,11 +36,11 @@ class KeyedStore(Store, Protocol):
 
 @dataclass(frozen=True, slots=True, order=True)
 class ObjectPath:
-    """`key` is empty for the whole store; `found` is what a listing has just shown, so that nobody asks again."""
+    """`key` is empty for the whole store; `listed_as` is what a listing has just shown, so that nobody asks again."""
 
     store: KeyedStore = field(compare=False, repr=False)
     key: str = ""
-    found: str = field(default="", compare=False, repr=False)
+    listed_as: str = field(default="", compare=False, repr=False)
 
     @property
     def uri(self) -> str:
@@ -72,10 +72,10 @@ class ObjectPath:
         return self.is_file() or self.is_dir()
 
     def is_file(self) -> bool:
-        return self.found == "file" or (not self.found and self.store.get(self.key) is not None)
+        return self.listed_as == "file" or (not self.listed_as and self.store.get(self.key) is not None)
 
     def is_dir(self) -> bool:
-        return self.found == "folder" or (not self.found and bool(self.store.entries(self.key)))
+        return self.listed_as == "folder" or (not self.listed_as and bool(self.store.entries(self.key)))
 
     def is_symlink(self) -> bool:
         return False

@@ -71,8 +71,6 @@ class Refresh(_Operation, frozen=True):
 
 
 class Rollback(_Operation, frozen=True, rename={"other": "from"}):
-    """A table goes back to a generation, from another one that takes its place."""
-
     to: int
     other: int
 
@@ -121,15 +119,15 @@ class Journal:
     folder: StatePath
     table: str
 
-    def all(self) -> tuple[Operation, ...]:
+    def open_operations(self) -> tuple[Operation, ...]:
         operations = (noted.operation for noted in self._read().values())
         # In the folder of the new name a rename is finished.
         return tuple(
             operation for operation in operations if not isinstance(operation, Rename) or operation.to != self.table
         )
 
-    def begun(self, kind: type[_Kind]) -> _Kind | None:
-        return next((operation for operation in self.all() if isinstance(operation, kind)), None)
+    def open_operation(self, kind: type[_Kind]) -> _Kind | None:
+        return next((operation for operation in self.open_operations() if isinstance(operation, kind)), None)
 
     def completed(self, kind: type[Operation]) -> tuple[str, ...]:
         noted = self._read().get(kind)
@@ -160,7 +158,6 @@ class Journal:
         return {type(entry.operation): entry for entry in noted}
 
     def _earlier(self, name: str, kind: type[Operation]) -> _Noted:
-        """What version 0.1.0 noted of one kind."""
         steps = {"publishing": (PUBLISHING,), "published": (PUBLISHING, PUBLISHED)}
         document = self._decoded(name, dict[str, Any], {})
         try:
@@ -192,14 +189,14 @@ class Journal:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A step of an operation, and the point that it reaches (`engine.kill_points`); `of`: which one of that name."""
+    """A step of an operation, and its kill point (`engine.kill_points`); `subject`: which one of that name."""
 
     name: str
     effect: Callable[[], object] = lambda: None
-    of: str = ""
+    subject: str = ""
 
     def __str__(self) -> str:
-        return f"{self.name} {self.of}".rstrip()
+        return f"{self.name} {self.subject}".rstrip()
 
 
 def carry_out(
@@ -218,7 +215,7 @@ def carry_out(
     completed_steps = {step for journal, operation in noted for step in journal.completed(type(operation))}
     for step in (step for step in steps if str(step) not in completed_steps):
         step.effect()
-        kill_points.reach(step.name, table, where=step.of)
+        kill_points.reach(step.name, table, where=step.subject)
         for journal, operation in noted:
             journal.complete(type(operation), str(step))
     for journal, operation in noted:

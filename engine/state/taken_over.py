@@ -59,7 +59,7 @@ def continue_in_copies(store: KeyedStore, generation: str, lease: int) -> None:
         ]
         for copy in copies:
             store.delete(copy.to)
-        if all(copy.made() for copy in copies):
+        if all(copy.copy() for copy in copies):
             break
     else:
         message = f"the checkpoint in {store.uri}/{generation}/{folders_in_use[CHECKPOINT]} changes while it is copied"
@@ -81,7 +81,7 @@ class _Copy:
     source: str
     to: str
 
-    def made(self) -> bool:
+    def copy(self) -> bool:
         """Copy it; False: something vanished meanwhile.
 
         What Spark writes last is listed first, so that a run that still writes leaves nothing out that was needed

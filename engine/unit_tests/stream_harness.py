@@ -112,7 +112,7 @@ class Trial:
         self._hiding = False
         compute_only(frame)
         writer.record(batch=batch)
-        writer.written[batch] = WrittenBatch()
+        writer.written_batches[batch] = WrittenBatch()
         self._hidden.add(batch)
         self.clock.apply(self._query)
 
@@ -137,7 +137,7 @@ class Trial:
     def _read_progress(self) -> StepMetrics:
         watermark = spark_checkpoint.next_watermark(self.folder.checkpoint(1))
         step = StepMetrics(state_rows=self.metrics.state_rows, watermark=watermark)
-        written = self._writer.written if self._writer is not None else {}
+        written = self._writer.written_batches if self._writer is not None else {}
         for record in recent_reports(self._query):
             batch = int(record.batchId())
             if batch <= self._last_batch or batch not in written:

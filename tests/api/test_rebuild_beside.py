@@ -63,22 +63,22 @@ def rebuild(project: Project, *names: str) -> Rebuild:
 
 
 def begun(one: Rebuild, node: str) -> Noted | None:
-    return next_state(one.target, one.model(node)).journal.begun(Noted)
+    return next_state(one.target, one.model(node)).journal.open_operation(Noted)
 
 
 def test_references_among_the_models_lead_to_their_new_tables(project: Project) -> None:
     one = rebuild(project, "paid", "hourly", "joined", "total")
     assert one.names == ("paid", "hourly", "joined")
     for node in one.models:
-        own, made = one.model(node), one.made(node)
+        own, made = one.model(node), one.rebuilt_model(node)
         assert made.relation == replace(own.relation, name=f"{own.name}__next")
         # An edit is known by it, and the state that is published has it.
         assert (made.fingerprint, made.facts, made.deferred_from) == (own.fingerprint, own.facts, None)
-    joined = one.made("model.joined").sql
+    joined = one.rebuilt_model("model.joined").sql
     assert "`hourly__next`" in joined
     assert "`total`" in joined
     # Nobody reads the new table, and its tests decide about all.
-    assert one.made("model.hourly").write.publish.value == "immediately"
+    assert one.rebuilt_model("model.hourly").write.publish.value == "immediately"
     assert one.model("model.hourly").write.publish.value == "on_tests_pass"
     queries = {test.kind: test.sql for test in one.next_project.tests}
     assert "`hourly__next`" in queries["not_null"]

@@ -59,10 +59,10 @@ FAULTS = (
           "if self.reached is not None and batch <= self.reached:", "if self.reached is None and batch < 0:",
           "tests/runtime/test_merge_crash.py"),
     Fault("rows that were kept for several outputs are computed again", _WRITER,
-          "if self.rules.kept is not None else None", "if self.rules is None else None",
+          "if self.rules.stored_batches is not None else None", "if self.rules is None else None",
           "tests/fault_injection/test_begun_batches.py"),
     Fault("a batch of several outputs is not kept", _WRITER,
-          "and rules.kept is not None and stored_batch is None:", "and rules.kept is None and stored_batch is None:",
+          "and rules.stored_batches is not None and stored_batch is None:", "and rules.stored_batches is None and stored_batch is None:",
           "tests/runtime/test_bad_records_crash.py"),
     Fault("the quarantine is written behind the commit", _WRITER,
           "            quarantined = self._quarantine(session, batch, observations, failing)\n"

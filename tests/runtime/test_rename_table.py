@@ -111,7 +111,7 @@ def test_a_plan_says_what_is_renamed_and_changes_nothing(lab: Orphaned) -> None:
     )
     assert (found["change"], found["unchanged"], found["refusals"]) == ("unchanged", False, [])
     assert sorted(lab.entries()) == before
-    assert lab.folder("old").journal.begun(Rename) is None
+    assert lab.folder("old").journal.open_operation(Rename) is None
 
 
 def test_table_and_state_are_moved(lab: Orphaned) -> None:

@@ -24,7 +24,7 @@ from engine.state import TableState, locked
 from engine.state.lock import LockKeeper
 keeper = LockKeeper()
 jvm = subprocess.Popen(["sleep", "60"], pass_fds=[keeper.inherited], start_new_session=True, stdout=subprocess.DEVNULL)
-keeper.started()
+keeper.close_inherited()
 with locked([TableState(Path(sys.argv[1]), "lake", "main", "orders")]) as locks, keeper.keeping(locks):
     print(jvm.pid, flush=True)
     time.sleep(60)
@@ -90,7 +90,7 @@ def test_nothing_is_left_open(tmp_path: Path, table: TableState) -> None:
     before = len(list(Path("/proc/self/fd").iterdir()))
     for _ in range(3):
         with LockKeeper() as keeper:
-            keeper.started()
+            keeper.close_inherited()
             with locked([table]) as locks, keeper.keeping(locks):
                 pass
     assert len(list(Path("/proc/self/fd").iterdir())) == before

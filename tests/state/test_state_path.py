@@ -86,7 +86,7 @@ def read(folder: TableState) -> dict[str, Any]:
         "all": sorted(str(p).rpartition("/paid/")[2] for p in folder.folder.rglob("*") if p.is_file()),
         "kinds": [(p.exists(), p.is_dir(), p.is_file()) for p in (path, path / "metadata", path / "none")],
         "generations": folder.generations(),
-        "states": (folder.load(), folder.pending(), folder.note(1, "files.json")),
+        "states": (folder.load(), folder.unpublished(), folder.note(1, "files.json")),
         "known": [(found.schema, found.table) for found in tables_in(folder.root, "lake")],
     }
 
@@ -121,7 +121,7 @@ def test_damage_is_found_in_both(both: tuple[TableState, TableState]) -> None:
 
 def test_a_folder_of_which_each_file_is_read_once_says_the_same(both: tuple[TableState, TableState]) -> None:
     local, _ = both
-    once = replace(local, kept=ReadOnce(Folder(local_path(local.root))))
+    once = replace(local, file_store=ReadOnce(Folder(local_path(local.root))))
     facts = read_checkpoint(local, 1)
     assert facts.logs
     assert (read_checkpoint(once, 1), once.load_both()) == (facts, local.load_both())
@@ -131,7 +131,7 @@ def test_a_folder_of_which_each_file_is_read_once_says_the_same(both: tuple[Tabl
     # A file that is cut off, and one of which only the checksum is left; their names are those of the folder.
     for log, name in (("offsets", "11"), ("commits", ".11.crc")):
         store_of(local.root).put(f"lake/shop/paid/1/checkpoint/{log}/{name}", b"v1\n")
-        again = replace(local, kept=ReadOnce(Folder(local_path(local.root))))
+        again = replace(local, file_store=ReadOnce(Folder(local_path(local.root))))
         damage = read_checkpoint(again, 1).damage
         assert damage is not None
         assert damage == read_checkpoint(local, 1).damage

@@ -285,7 +285,9 @@ class LiveProject:
 
     def _report_state_changes(self) -> None:
         for change in self.queue.take_changes():
-            until = datetime.fromtimestamp(change.until, UTC).isoformat(timespec="seconds") if change.until else ""
+            until = (
+                datetime.fromtimestamp(change.retry_at, UTC).isoformat(timespec="seconds") if change.retry_at else ""
+            )
             self.emit(NodeStateChanged(change.node, change.state, change.reason, now(), until, change.took_over))
 
     def _poll(self) -> None:
@@ -330,7 +332,7 @@ class LiveProject:
                 entry.succeeded = True
                 self.emit(NodeStateChanged(entry.node.id, NodeState.IDLE, UP_TO_DATE, now()))
         elif entry.succeeded is None or (entry.node.schedule is None and any(a.unchanged is False for a in actions)):
-            self.queue.due(entry.node.id, _first_reason(actions), time.time())
+            self.queue.mark_due(entry.node.id, _first_reason(actions), time.time())
 
     def _reject(self, entry: Entry, actions: Iterable[Action]) -> None:
         if entry.state in {NodeState.FAILED, NodeState.RUNNING, NodeState.BACKING_OFF}:
@@ -448,7 +450,7 @@ class LiveProject:
         moment = time.time()
         self.queue.committed(node, moment)
         if not node.startswith(TESTS):
-            self.queue.due(f"{TESTS}{node}", f"{shown_name(node)} committed", moment)
+            self.queue.mark_due(f"{TESTS}{node}", f"{shown_name(node)} committed", moment)
 
     def _maintenance_ended(self, node: str, seconds: float, message: str, *, failed: bool) -> None:
         self._last_turn = time.monotonic()

@@ -73,7 +73,7 @@ def backfill_rows(
                 day = backfill.fewer[0]
                 message = (
                     f"{amount(len(backfill.fewer), 'day')} would have fewer rows than now: {day.day} has "
-                    f"{day.before:,}, and would have {day.after:,}"
+                    f"{day.rows_before:,}, and would have {day.rows_after:,}"
                 )
                 hint = (
                     f"If the query is meant to give fewer rows, add --accept {FEWER_ROWS}. engine show {name} runs it."
@@ -108,18 +108,22 @@ def _show(backfill: Backfill, *, as_json: bool) -> None:
     readers = tuple(_readers(backfill))
     if as_json:
         for day in backfill.days:
-            record = {"day": str(day.day), "rows_before": day.before, "rows_after": day.after, "same": day.same}
+            record = {
+                "day": str(day.day),
+                "rows_before": day.rows_before,
+                "rows_after": day.rows_after,
+                "same": day.is_unchanged,
+            }
             write_json({"event": "DayCompared", "model": backfill.model.name, **record})
         for name, effect, command in readers:
             write_json({"event": "ReaderFound", "node": name, "what": effect, "command": command})
         return
-    changed = [day for day in backfill.days if not day.same]
-    lines = [
-        f"Rows of {backfill.model.relation} with {backfill.within}, by the current query over the input of its stream:"
-    ]
-    lines += [f"  {day.day}  {day.before:>12,} -> {amount(day.after, 'row')}" for day in changed[:_SHOWN]]
+    changed = [day for day in backfill.days if not day.is_unchanged]
+    relation, time_range = backfill.model.relation, backfill.time_range
+    lines = [f"Rows of {relation} with {time_range}, by the current query over the input of its stream:"]
+    lines += [f"  {day.day}  {day.rows_before:>12,} -> {amount(day.rows_after, 'row')}" for day in changed[:_SHOWN]]
     lines += [f"  and {amount(len(changed) - _SHOWN, 'more day')}"] * (len(changed) > _SHOWN)
-    same = [day for day in backfill.days if day.same]
+    same = [day for day in backfill.days if day.is_unchanged]
     if same:
         have = "has" if len(same) == 1 else "have"
         lines.append(f"  {amount(len(same), 'day')} {have} the same rows and stay as they are")
@@ -127,7 +131,7 @@ def _show(backfill: Backfill, *, as_json: bool) -> None:
         left_out = amount(backfill.left_out, "row")
         lines.append(f"  {left_out} of the query fail an expectation and are left out, also of the quarantine")
     if backfill.ranges:
-        before, after = sum(one.before for one in backfill.ranges), sum(one.after for one in backfill.ranges)
+        before, after = sum(one.rows_before for one in backfill.ranges), sum(one.rows_after for one in backfill.ranges)
         commits = amount(len(backfill.ranges), "commit")
         lines.append(f"{amount(before, 'row')} will be replaced by {amount(after, 'row')}, in {commits}.")
         lines += ["Readers of the table:"] * bool(readers)
@@ -165,8 +169,14 @@ def _recompute(reader: Model) -> str:
 
 def _report(settings: CommandSettings, backfill: Backfill, replaced: ReplacedRange, *, as_json: bool) -> None:
     if as_json:
-        record = {"model": backfill.model.name, "relation": str(backfill.model.relation), "range": str(replaced.within)}
-        write_json({"event": "RowsReplaced", **record, "rows_before": replaced.before, "rows_after": replaced.after})
+        record = {
+            "model": backfill.model.name,
+            "relation": str(backfill.model.relation),
+            "range": str(replaced.time_range),
+        }
+        write_json(
+            {"event": "RowsReplaced", **record, "rows_before": replaced.rows_before, "rows_after": replaced.rows_after}
+        )
     else:
-        before, after = amount(replaced.before, "row"), amount(replaced.after, "row")
-        settings.out.say(f"Replaced {before} of {backfill.model.relation} by {after}: {replaced.within}")
+        before, after = amount(replaced.rows_before, "row"), amount(replaced.rows_after, "row")
+        settings.out.say(f"Replaced {before} of {backfill.model.relation} by {after}: {replaced.time_range}")

@@ -25,7 +25,7 @@ def show_difference(settings: CommandSettings, name: str, output: str) -> None:
     if output == "json":
         write_json({"model": name, **difference_record(difference)})
         return
-    write(f"{name}: {difference.what}")
+    write(f"{name}: {difference.description}")
     for text in difference_text(difference, output):
         write(text)
 
@@ -54,19 +54,23 @@ def _columns(difference: VersionDifference) -> tuple[list[str], list[tuple[Any, 
 
 
 def _type(column: ComparedColumn) -> str:
-    if column.before is None:
-        return f"{column.now} (new)"
-    if column.now is None:
-        return f"{column.before} (gone)"
-    return column.now if column.before == column.now else f"{column.before}, now {column.now}"
+    if column.earlier_type is None:
+        return f"{column.later_type} (new)"
+    if column.later_type is None:
+        return f"{column.earlier_type} (gone)"
+    return (
+        column.later_type
+        if column.earlier_type == column.later_type
+        else f"{column.earlier_type}, now {column.later_type}"
+    )
 
 
 def difference_record(difference: VersionDifference) -> dict[str, Any]:
     columns = [
         {
             "name": column.name,
-            "before": column.before,
-            "now": column.now,
+            "before": column.earlier_type,
+            "now": column.later_type,
             "differing": column.differing,
             "sums": list(column.sums) if column.sums is not None else None,
         }
@@ -74,8 +78,8 @@ def difference_record(difference: VersionDifference) -> dict[str, Any]:
     ]
     only = list(difference.only) if difference.only is not None else None
     return {
-        "what": difference.what,
-        "same": difference.same,
+        "what": difference.description,
+        "same": difference.is_empty,
         "rows": list(difference.rows),
         "key": list(difference.key),
         "only": only,

@@ -88,8 +88,8 @@ def drop_tables(
         for part in failing_row_tables:
             drop_part(target, part)
             _report(settings, part, target, as_json=as_json)
-        dropped_names = {drop.known.name for drop in drops}
-        with locked([drop.known.folder for drop in drops]):
+        dropped_names = {drop.table.name for drop in drops}
+        with locked([drop.table.folder for drop in drops]):
             # What a build has done while the question was open counts.
             for table in (table for table in _tables_to_drop(result, settings, names) if table.name in dropped_names):
                 report_dropped = partial(_report, settings, target=target, as_json=as_json)
@@ -109,7 +109,7 @@ def _tables_to_drop(result: Compiled, settings: CommandSettings, names: Sequence
 
 
 def _is_something(drop: Drop) -> bool:
-    return bool(drop.parts or drop.known.state or drop.known.unfinished)
+    return bool(drop.parts or drop.table.state or drop.table.unfinished)
 
 
 def _show(drops: Sequence[Drop], failing_row_tables: Sequence[Part], target: Target) -> None:
@@ -118,9 +118,9 @@ def _show(drops: Sequence[Drop], failing_row_tables: Sequence[Part], target: Tar
         for part in drop.parts:
             lines.append(_line(part, target))
             lines += [f"  {'':16} {part.folder}"] if part.folder is not None else []
-        folder = drop.known.folder.folder
+        folder = drop.table.folder.folder
         lines += [f"  {'state':16} {folder}"] if folder.exists() else []
-    lines += [f"  {text}" for drop in drops for text in drop.kept]
+    lines += [f"  {text}" for drop in drops for text in drop.retained]
     write("\n".join(map(one_line, lines)))
 
 

@@ -84,12 +84,12 @@ def _request(target: Target, model: Model, where: str, quarantine: str | None) -
 
 def _show(erasure: Erasure, copies: tuple[OtherCopy, ...], *, as_json: bool) -> None:
     """Print what will be erased, and what stays elsewhere."""
-    matching = [rows for rows in erasure.found if rows.matches.some]
+    matching = [rows for rows in erasure.matched_tables if rows.matches.some]
     if as_json:
-        for rows in erasure.found:
+        for rows in erasure.matched_tables:
             write_json({"event": "RowsFound", **_record(rows)})
         for copy in copies:
-            write_json({"event": "OtherCopy", "node": copy.node, "what": copy.what, "command": copy.command})
+            write_json({"event": "OtherCopy", "node": copy.node, "what": copy.description, "command": copy.command})
         return
     lines = [f"Rows of {erasure.request.model.name} where {erasure.request.where}"]
     if erasure.some:
@@ -100,13 +100,15 @@ def _show(erasure: Erasure, copies: tuple[OtherCopy, ...], *, as_json: bool) -> 
         lines += ["Not searched:", *(f"  {text}" for text in missing)]
     if copies:
         lines.append("Not erased, and may have these rows:")
-        lines += [f"  {copy.node:16} {copy.what}{f'; {copy.command}' if copy.command else ''}" for copy in copies]
+        lines += [
+            f"  {copy.node:16} {copy.description}{f'; {copy.command}' if copy.command else ''}" for copy in copies
+        ]
     write("\n".join(map(one_line, lines)))
 
 
 def _unsearched(erasure: Erasure) -> list[str]:
     texts = list(erasure.unsearched)
-    for rows in erasure.found:
+    for rows in erasure.matched_tables:
         if count := rows.matches.unjudged:
             columns = ", ".join(rows.table.names)
             texts.append(
@@ -119,12 +121,12 @@ def _unsearched(erasure: Erasure) -> list[str]:
 def _numbers(rows: MatchedTable) -> str:
     matches = rows.matches
     older = "earlier versions" if matches.older is None else amount(matches.older, "file") + " of earlier versions"
-    unreferenced = f"{amount(len(matches.left), 'file')} of no version"
+    unreferenced = f"{amount(len(matches.orphans), 'file')} of no version"
     return ", ".join(
         [
             amount(matches.rows, "row"),
             *([older] if matches.older != 0 else []),
-            *([unreferenced] if matches.left else []),
+            *([unreferenced] if matches.orphans else []),
         ]
     )
 
@@ -146,6 +148,6 @@ def _record(rows: MatchedTable) -> dict[str, object]:
         "rows": matches.rows,
         "files": len(matches.files),
         "older_files": matches.older,
-        "other_files": len(matches.left),
+        "other_files": len(matches.orphans),
         "not_searched": matches.unjudged,
     }

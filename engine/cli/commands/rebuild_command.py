@@ -121,6 +121,6 @@ def _compare(rebuild_run: Rebuild, output: str) -> None:
         if output == "json":
             write_json({"event": "RebuildCompared", "model": name, **difference_record(difference)})
         else:
-            write(f"{name}: {difference.what}")
+            write(f"{name}: {difference.description}")
             for text in difference_text(difference, "text"):
                 write(text)

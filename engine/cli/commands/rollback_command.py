@@ -77,24 +77,24 @@ def _line(verb: str, rollback: Rollback) -> str:
     rows = f", {amount(rollback.rows, 'row')}" if rollback.rows is not None else ""
     as_of = f" (as of {_time(rollback)} UTC{rows})"
     return one_line(
-        f"{verb} {rollback.model.relation} to generation {rollback.previous.state.generation}{as_of}".strip()
+        f"{verb} {rollback.model.relation} to generation {rollback.replaced_generation.state.generation}{as_of}".strip()
     )
 
 
 def _time(rollback: Rollback) -> str:
-    return time_text(rollback.previous.replaced_at // 1000 * 1000)
+    return time_text(rollback.replaced_generation.replaced_at // 1000 * 1000)
 
 
 def _report(rollbacks: Sequence[Rollback], event: str, *, as_json: bool) -> None:
     for one in rollbacks if as_json else ():
         record = {"event": event, "model": one.model.name, "relation": str(one.model.relation), "rows": one.rows}
-        record |= {"generation": one.previous.state.generation, "replaced_at": _time(one)}
+        record |= {"generation": one.replaced_generation.state.generation, "replaced_at": _time(one)}
         write_json(record)
 
 
 def _warn_of_edited_queries(settings: CommandSettings, rollbacks: Sequence[Rollback]) -> None:
     """Say which models the project has another query of than the one that writes their tables again."""
-    edited = [one.model.name for one in rollbacks if one.model.fingerprint != one.previous.state.fingerprint]
+    edited = [one.model.name for one in rollbacks if one.model.fingerprint != one.replaced_generation.state.fingerprint]
     if edited:
         names = ", ".join(f"'{name}'" for name in edited)
         settings.out.say(

@@ -42,7 +42,7 @@ class ObjectStoreConfig:
         register_settings(settings)
         if token := settings.get("session_token"):
             register_secret(token)
-        return S3Settings.of(settings)
+        return S3Settings.from_block(settings)
 
     def gifts(self) -> tuple[Gift, ...]:
         """What the block would give away; no secret is read."""

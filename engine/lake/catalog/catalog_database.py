@@ -50,8 +50,7 @@ class CatalogEntry:
 def exists(config: CatalogConfig) -> bool:
     """Whether the catalog was ever written.
 
-    Raises:
-        SetupError: `lake-outside`, `catalog-unusable`; `lake-moved`, it was written under another name.
+    Raises SetupError: `lake-outside`, `catalog-unusable`; `lake-moved`, it was written under another name.
     """
     path = database(config)
     for part in (path, *(_sibling(path, end) for end in ("-wal", "-shm", "-journal")), config.path / "warehouse"):
@@ -91,19 +90,14 @@ def _misnamed(path: Path, misnamed_file: Path) -> SetupError:
 
 
 def names(config: CatalogConfig, schema: str) -> tuple[str, ...]:
-    """The tables of a schema.
-
-    Raises:
-        SetupError: `lake-outside`, `catalog-unusable`.
-    """
+    """The tables of a schema. Raises SetupError: `lake-outside`, `catalog-unusable`."""
     return tuple(row[0] for row in _rows(config, "AND table_namespace = ?", schema))
 
 
 def location(config: CatalogConfig, schema: str, name: str) -> str | None:
     """Where the metadata of a table are according to the catalog, or None if there is no such table.
 
-    Raises:
-        SetupError: `lake-outside`, `catalog-unusable`.
+    Raises SetupError: `lake-outside`, `catalog-unusable`.
     """
     rows = _rows(config, "AND table_namespace = ? AND table_name = ?", schema, name)
     return rows[0][1] if rows else None
@@ -126,20 +120,12 @@ def file_version(config: CatalogConfig) -> object:
 
 
 def locations(config: CatalogConfig) -> list[str]:
-    """Where the metadata of all tables and views are.
-
-    Raises:
-        SetupError: `lake-outside`, `catalog-unusable`.
-    """
+    """Where the metadata of all tables and views are. Raises SetupError: `lake-outside`, `catalog-unusable`."""
     return [row[1] for row in _rows(config, "", views=True)]
 
 
 def entries(config: CatalogConfig, schema: str) -> tuple[CatalogEntry, ...]:
-    """The tables and views of a schema.
-
-    Raises:
-        SetupError: `lake-outside`, `catalog-unusable`.
-    """
+    """The tables and views of a schema. Raises SetupError: `lake-outside`, `catalog-unusable`."""
     rows = _rows(config, "AND table_namespace = ?", schema, views=True)
     return tuple(CatalogEntry(schema, name, location, kind == _VIEW) for name, location, kind in rows)
 
@@ -147,8 +133,7 @@ def entries(config: CatalogConfig, schema: str) -> tuple[CatalogEntry, ...]:
 def every_location(config: CatalogConfig) -> list[str]:
     """Where the metadata of all tables and views are, of catalogs of other names in the same file too.
 
-    Raises:
-        SetupError: `lake-outside`, `catalog-unusable`.
+    Raises SetupError: `lake-outside`, `catalog-unusable`.
     """
     return [row[1] for row in _rows(config, "OR true", views=True)]
 
@@ -156,8 +141,7 @@ def every_location(config: CatalogConfig) -> list[str]:
 def remove(config: CatalogConfig, entry: CatalogEntry) -> bool:
     """Take a table or view out of the catalog, if it is still what it was; its files stay.
 
-    Raises:
-        SetupError: `lake-outside`, `catalog-unusable`; `catalog-busy`: another process writes all the time.
+    Raises SetupError: `lake-outside`, `catalog-unusable`; `catalog-busy`: another process writes all the time.
     """
     kind = f"AND iceberg_type = '{_VIEW}'" if entry.view else ""
     return _execute_change(config, f"DELETE FROM {_TABLE} WHERE {_THAT_ENTRY} {kind}", (), entry)  # noqa: S608 - of constants
@@ -166,8 +150,7 @@ def remove(config: CatalogConfig, entry: CatalogEntry) -> bool:
 def rename(config: CatalogConfig, entry: CatalogEntry, schema: str, name: str) -> bool:
     """Give a table another name, if it is still what it was; its files stay.
 
-    Raises:
-        SetupError: `lake-outside`, `catalog-unusable`: there is something of that name; `catalog-busy`.
+    Raises SetupError: `lake-outside`, `catalog-unusable`: there is something of that name; `catalog-busy`.
     """
     statement = f"UPDATE {_TABLE} SET table_namespace = ?, table_name = ? WHERE {_THAT_ENTRY}"  # noqa: S608 - of constants
     return _execute_change(config, statement, (schema, name), entry)

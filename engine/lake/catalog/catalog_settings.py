@@ -92,7 +92,6 @@ def warehouse(catalog: CatalogConfig) -> Path | ObjectWarehouse:
 
 
 def catalog_jars(catalog: CatalogConfig) -> tuple[str, ...]:
-    """The sets of locked jars that the catalog needs."""
     return (*_JARS.get(catalog.type, ()), *(OBJECT_STORE_JARS if catalog.store is not None else ()))
 
 
@@ -103,8 +102,7 @@ def database(catalog: CatalogConfig) -> Path:
 def prepare(catalog: CatalogConfig) -> None:
     """Make the local warehouse's folder, for its owner only; a server's warehouse is made by who writes to it.
 
-    Raises:
-        SetupError: `catalog-unusable` if that is not possible.
+    Raises SetupError: `catalog-unusable` if that is not possible.
     """
     if not is_local(catalog):
         return

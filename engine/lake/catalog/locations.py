@@ -23,7 +23,6 @@ def root(warehouse: Path) -> Path:
 
 
 def _file_identity(folder: Path) -> tuple[int, int] | None:
-    """Which folder it is; None: there is none."""
     try:
         stats = folder.stat()
     except OSError:
@@ -37,29 +36,19 @@ def _resolved(warehouse: str, _: tuple[int, int] | None) -> Path:
 
 
 def resolve(warehouse: Path, location: str) -> Path:
-    """The file or folder of a location, links resolved.
-
-    Raises:
-        OutsideError: it is not below the warehouse.
-    """
+    """The file or folder of a location, links resolved. Raises OutsideError: it is not below the warehouse."""
     return Path(path_of(warehouse, location))
 
 
 def path_of(warehouse: Path, location: str) -> str:
     """The same as a text: of a thousand tables the paths take as long as the looks at the disk.
 
-    Raises:
-        OutsideError: it is not below the warehouse.
+    Raises OutsideError: it is not below the warehouse.
     """
     return _below(root(warehouse), location)
 
 
 def resolve_below(folder: Path, location: str) -> Path:
-    """The same for a folder that `root` gave.
-
-    Raises:
-        OutsideError: it is not below the folder.
-    """
     return Path(_below(folder, location))
 
 

@@ -58,14 +58,12 @@ def _leaf(scalar: Any) -> str:
 
 
 def day_text(days: int) -> str:
-    """A date by its days since 1970: `+12345-01-01` and `-0005-01-01` as Spark prints them."""
     cycles, days_in_cycle = divmod(days, CYCLE_DAYS)
     day = date(1970, 1, 1) + timedelta(days=days_in_cycle)
     return f"{year_text(day.year + cycles * CYCLE_YEARS)}-{day.month:02}-{day.day:02}"
 
 
 def time_text(micros: int) -> str:
-    """A time by its microseconds since 1970 in UTC, as Spark prints it."""
     days, micros_of_day = divmod(micros, _DAY)
     return f"{day_text(days)} {clock_text(datetime.fromtimestamp(0, UTC) + timedelta(microseconds=micros_of_day))}"
 

@@ -16,8 +16,7 @@ from engine.lake.catalog.catalog_settings import CATALOG_FILE, CatalogConfig, is
 def check(config: CatalogConfig) -> None:
     """Make sure that tables are where the catalog has them, without Java.
 
-    Raises:
-        SetupError: `lake-moved`; `lake-outside` or `catalog-unusable` if the catalog is not read.
+    Raises SetupError: `lake-moved`; `lake-outside` or `catalog-unusable` if the catalog is not read.
     """
     error = moved_error(config)
     if error is not None:
@@ -27,8 +26,7 @@ def check(config: CatalogConfig) -> None:
 def moved_error(config: CatalogConfig) -> SetupError | None:
     """Why the metadata of a table is not where the catalog has it, if that is because the lake is elsewhere now.
 
-    Raises:
-        SetupError: `lake-outside`, `catalog-unusable`; `lake-moved`, the catalog itself is elsewhere.
+    Raises SetupError: `lake-outside`, `catalog-unusable`; `lake-moved`, the catalog itself is elsewhere.
     """
     if not is_local(config) or config.objects:
         return None

@@ -56,8 +56,7 @@ _MAX_TEXT: Final = 65_536
 def client_settings(config: Mapping[str, Any], target: Mapping[str, str]) -> dict[str, str]:
     """Return what Python's client takes of a server's configuration and of the target's keys.
 
-    Raises:
-        ValueError: a value of the server is not of the form that its key has.
+    Raises ValueError: a value of the server is not of the form that its key has.
     """
     chosen_settings: dict[str, str] = {}
     for key, form in CLIENT_KEYS.items():
@@ -148,7 +147,6 @@ def _expected(key: str, target: Mapping[str, str]) -> Server | None:
 
 
 def _server(value: str) -> Server | None:
-    """The server of a web address; None: it is none."""
     try:
         return web_address(value).server
     except AddressError:

@@ -43,11 +43,6 @@ class VariantType(PrimitiveType):
 
 
 def parse_metadata(text: str) -> TableMetadata:
-    """The metadata of a table, from its JSON.
-
-    Raises:
-        ValueError: it is not JSON, or does not describe a table.
-    """
     if f'"{NAME}"' not in text:
         return TableMetadataUtil.parse_raw(text)
     document = json.loads(text)
@@ -93,11 +88,7 @@ class WarehouseIO(ReadOnlyIO):
         self._files = LocalFileSystem()
 
     def resolve(self, location: str) -> Path:
-        """The file or folder of a location, links resolved.
-
-        Raises:
-            OutsideError: it is not below the warehouse.
-        """
+        """The file or folder of a location, links resolved. Raises OutsideError: it is not below the warehouse."""
         return resolve_below(self._root, location)
 
     @override
@@ -123,11 +114,6 @@ class ObjectIO(ReadOnlyIO):
 
     @override
     def new_input(self, location: str) -> PyArrowFile:
-        """An object of the warehouse.
-
-        Raises:
-            OutsideError: it is not below the warehouse.
-        """
         self._warehouse.resolve(location)
         return super().new_input(location)
 
@@ -137,8 +123,7 @@ def open_table(
 ) -> Table:
     """A table by its metadata; what its properties say about code, endpoints and credentials counts for nothing.
 
-    Raises:
-        ValueError: the document is not the metadata of a table.
+    Raises ValueError: the document is not the metadata of a table.
     """
     files = ObjectIO(warehouse) if isinstance(warehouse, ObjectWarehouse) else WarehouseIO(warehouse)
     metadata = parse_metadata(json.dumps(document))

@@ -78,7 +78,6 @@ def _files(table: Any, snapshot: int | None, replaced_paths: Collection[str], co
 
 
 def partition_condition(session: SparkSession, table: Any, field_values: FieldValues) -> Any | None:
-    """Return Iceberg's expression for some values of a partition field; None: there is none for such values."""
     texts = [text for text in field_values.texts if text is not None]
     if (
         len(texts) < len(field_values.texts)

@@ -24,11 +24,7 @@ _MAIN = "main"
 
 
 def keep_version(session: SparkSession, relation: str, seconds: float, fence: Fence | None) -> TableVersion | None:
-    """Tag what readers see of a table for some time; None: it has no snapshot.
-
-    Raises:
-        StateError: `lease-lost`.
-    """
+    """Tag what readers see of a table for some time; None: it has no snapshot. Raises StateError: `lease-lost`."""
 
     def attempt() -> TableVersion | None:
         operations = load(session, relation).operations()

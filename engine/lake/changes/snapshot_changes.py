@@ -47,8 +47,7 @@ class ChangedFiles:
 def changed_files(session: SparkSession, relation: str, older: int, newer: int) -> ChangedFiles:
     """Compare the file plans of two snapshots, which need not be ancestors of each other.
 
-    Raises:
-        Py4JError: a snapshot has expired, or its manifests are gone.
+    Raises Py4JError: a snapshot has expired, or its manifests are gone.
     """
     table = load(session, relation)
     old, _ = _plan(table, older)

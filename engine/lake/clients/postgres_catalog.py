@@ -34,8 +34,7 @@ _SSL_KEYS: Final = ("sslmode", "sslrootcert", "sslcert", "sslkey")
 def postgres_parameters(settings: Mapping[str, str]) -> dict[str, str]:
     """Return the parameters of PostgreSQL's C library that connect as a JDBC address does.
 
-    Raises:
-        AddressError: the address is not one of PostgreSQL.
+    Raises AddressError: the address is not one of PostgreSQL.
     """
     address = postgres_address(settings.get("uri", ""))
     options = address.options
@@ -93,10 +92,10 @@ class PostgresCatalog:
         return self._entries("AND table_namespace = %s", schema)
 
     def table(self, schema: str, name: str) -> CatalogEntry | None:
-        return next((entry for entry in self._named(schema, name) if not entry.view), None)
+        return next((entry for entry in self._entries_named(schema, name) if not entry.view), None)
 
     def view(self, schema: str, name: str) -> CatalogEntry | None:
-        return next((entry for entry in self._named(schema, name) if entry.view), None)
+        return next((entry for entry in self._entries_named(schema, name) if entry.view), None)
 
     def document(self, entry: CatalogEntry) -> Mapping[str, Any]:
         return read_document(warehouse(self._config), entry.location)
@@ -121,7 +120,7 @@ class PostgresCatalog:
         )
         return bool(moved)
 
-    def _named(self, schema: str, name: str) -> tuple[CatalogEntry, ...]:
+    def _entries_named(self, schema: str, name: str) -> tuple[CatalogEntry, ...]:
         return self._entries("AND table_namespace = %s AND table_name = %s", schema, name)
 
     def _entries(self, condition: str, *values: str) -> tuple[CatalogEntry, ...]:
@@ -142,7 +141,7 @@ class PostgresCatalog:
                 try:
                     if self._open is None:
                         self._open = self._connected(psycopg)
-                    return self._answer(self._open, query, values)
+                    return self._fetch(self._open, query, values)
                 except psycopg.errors.UndefinedTable:
                     return []
                 except psycopg.errors.InsufficientPrivilege as error:
@@ -151,12 +150,12 @@ class PostgresCatalog:
                     self._close()
                     # A connection that was made before may have broken since.
                     if fresh or attempt:
-                        raise self._failed(error) from error
+                        raise self._setup_error(error) from error
                 except (psycopg.Error, UnicodeError) as error:
                     raise unusable(self._config, str(error)) from error
         raise AssertionError
 
-    def _answer(self, connection: Any, query: str, values: tuple[str, ...]) -> list[tuple[Any, ...]]:
+    def _fetch(self, connection: Any, query: str, values: tuple[str, ...]) -> list[tuple[Any, ...]]:
         rows: list[tuple[Any, ...]] = []
         size = 0
         with self._deadline(connection), connection.cursor() as cursor:
@@ -210,7 +209,7 @@ class PostgresCatalog:
             autocommit=True,
         )
 
-    def _failed(self, error: Exception) -> SetupError:
+    def _setup_error(self, error: Exception) -> SetupError:
         text = str(error)
         if any(sign in text for sign in _DENIED):
             return denied(self._config, text)

@@ -37,7 +37,7 @@ class RestClient:
     def __init__(self, config: CatalogConfig) -> None:
         self._config = config
         self._lock = threading.Lock()
-        self._known: RestSession | None = None
+        self._opened_session: RestSession | None = None
         # Why Java must not be started, by table; and whether it has been.
         self._steering: dict[str, str] = {}
         self._started = False
@@ -45,20 +45,19 @@ class RestClient:
     @property
     def _session(self) -> RestSession:
         with self._lock:
-            if self._known is None:
-                self._known = RestSession(self._config)
-            return self._known
+            if self._opened_session is None:
+                self._opened_session = RestSession(self._config)
+            return self._opened_session
 
     def before_java(self) -> None:
         """Check that the server chooses no class, address or login of Spark's catalog.
 
         Java prefers the server's configuration, and that of each table, to the target's: nothing can be set against it.
 
-        Raises:
-            SetupError: `catalog-unusable`; as the questions raise.
+        Raises SetupError: `catalog-unusable`; as the questions raise.
         """
         session = self._session
-        if key := rejected_key(session.chosen, session.settings):
+        if key := rejected_key(session.server_config, session.settings):
             raise steered(self._config, key, "its configuration")
         for name, key in self._steering.items():
             raise steered(self._config, key, f"the config of the table {name}")
@@ -79,11 +78,6 @@ class RestClient:
         return self._loaded(schema, name, view=True) if self._session.has_views else None
 
     def document(self, entry: CatalogEntry) -> Mapping[str, Any]:
-        """The metadata of a table or view.
-
-        Raises:
-            FileNotFoundError: it is gone.
-        """
         if entry.content is not None:
             return entry.content
         loaded = self._loaded(entry.schema, entry.name, view=entry.view)
@@ -99,16 +93,16 @@ class RestClient:
         """
         place = self._place(entry.schema, entry.name, view=entry.view)
         if entry.view:
-            return self._answer("DELETE", place) is not None
+            return self._ask("DELETE", place) is not None
         properties = self.document(entry).get("properties")
         if isinstance(properties, Mapping) and str(properties.get("gc.enabled")).lower() == "false":
-            return self._answer("DELETE", place, purgeRequested="false") is not None
+            return self._ask("DELETE", place, purgeRequested="false") is not None
         try:
-            return self._answer("DELETE", place, purgeRequested="true") is not None
+            return self._ask("DELETE", place, purgeRequested="true") is not None
         except SetupError as error:
             if error.diagnostic.code == "catalog-unreachable":
                 raise
-            return self._answer("DELETE", place, purgeRequested="false") is not None
+            return self._ask("DELETE", place, purgeRequested="false") is not None
 
     @property
     def renames(self) -> bool:
@@ -117,7 +111,7 @@ class RestClient:
 
     def rename(self, entry: CatalogEntry, schema: str, name: str) -> bool:
         """Give a table another name; the caller has just seen that it is the one that was meant."""
-        if self._answer("GET", self._schema(schema)) is None:
+        if self._ask("GET", self._schema(schema)) is None:
             self._session.ask("POST", "namespaces", {}, {"namespace": schema.split("."), "properties": {}})
         names = {
             key: {"namespace": place.split("."), "name": table}
@@ -126,7 +120,7 @@ class RestClient:
         return self._session.ask("POST", "tables/rename", {}, names) is not None
 
     def _loaded(self, schema: str, name: str, *, view: bool) -> CatalogEntry | None:
-        response = self._answer("GET", self._place(schema, name, view=view))
+        response = self._ask("GET", self._place(schema, name, view=view))
         if response is None:
             return None
         metadata = response.get("metadata")
@@ -161,7 +155,7 @@ class RestClient:
         page: dict[str, str] = dict(size)
         names = 0
         for _ in range(_MAX_PAGES):
-            response = self._answer("GET", place, **page) or {}
+            response = self._ask("GET", place, **page) or {}
             identifiers = response.get("identifiers") or []
             if not isinstance(identifiers, list) or not all(_is_name(item) for item in identifiers):
                 raise unusable(self._config, "its answer is not a list of names")
@@ -183,8 +177,7 @@ class RestClient:
     def _place(self, schema: str, name: str, *, view: bool) -> str:
         return f"{self._schema(schema)}/{'views' if view else 'tables'}/{quote(name, safe='')}"
 
-    def _answer(self, method: str, place: str, **query: str) -> dict[str, Any] | None:
-        """The answer of the server; None: there is no such table, view or schema."""
+    def _ask(self, method: str, place: str, **query: str) -> dict[str, Any] | None:
         return self._session.ask(method, place, query)
 
 

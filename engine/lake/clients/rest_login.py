@@ -41,8 +41,7 @@ class RestLogin:
     def headers(self, method: str, address: WebAddress) -> dict[str, str]:
         """Return the headers of a request.
 
-        Raises:
-            SetupError: `catalog-denied`, `catalog-unusable`, `catalog-unreachable`: there is no token.
+        Raises SetupError: `catalog-denied`, `catalog-unusable`, `catalog-unreachable`: there is no token.
         """
         prefix = "header."
         all_headers = {
@@ -77,12 +76,12 @@ class RestLogin:
         address = token_address(self._settings["uri"], self._settings.get("oauth2-server-uri"))
         headers = {key: value for key, value in self._headers_of_target() if key.lower() != "authorization"}
         response = self._send("POST", address, {**headers, "Content-Type": _FORM}, urlencode(form).encode())
-        return self._read(response)
+        return self._token_of(response)
 
     def _headers_of_target(self) -> list[tuple[str, str]]:
         return [(key.partition(".")[2], value) for key, value in self._settings.items() if key.startswith("header.")]
 
-    def _read(self, response: HttpAnswer) -> str:
+    def _token_of(self, response: HttpAnswer) -> str:
         try:
             content = parse_json(response.body)
         except ValueError:

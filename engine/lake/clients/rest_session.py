@@ -55,14 +55,14 @@ class RestSession:
         except AddressError as error:
             raise unusable(config, f"'uri' {error}", "Write uri: https://<host>:<port>/<path>.") from error
         self._base = "v1/"
-        self._login = RestLogin(config, self.settings, self._sent)
+        self._login = RestLogin(config, self.settings, self._exchange)
         query = {"warehouse": self.settings["warehouse"]} if self.settings.get("warehouse") else {}
-        config_document = self._answer("GET", "v1/config", query) or {}
+        config_document = self._request("GET", "v1/config", query) or {}
         try:
             client_config = client_settings(config_document, self.settings)
         except ValueError as error:
             raise unusable(config, str(error)) from error
-        self.chosen = server_settings(config_document, self.settings)
+        self.server_config = server_settings(config_document, self.settings)
         prefix = client_config.get("prefix", "").strip("/")
         self._base += f"{prefix}/" if prefix else ""
         self._separator = quote(unquote(client_config.get("namespace-separator", _SEPARATOR)), safe="")
@@ -78,18 +78,18 @@ class RestSession:
         self, method: str, place: str, query: Mapping[str, str], content: Mapping[str, Any] | None = None
     ) -> dict[str, Any] | None:
         """Ask for a place below the catalog's; None: there is no such table, view or schema."""
-        return self._answer(method, f"{self._base}{place}", query, content)
+        return self._request(method, f"{self._base}{place}", query, content)
 
-    def _answer(
+    def _request(
         self, method: str, place: str, query: Mapping[str, str], content: Mapping[str, Any] | None = None
     ) -> dict[str, Any] | None:
         with self._errors():
             address = self._uri.below(place, urlencode(query))
         body = json.dumps(content).encode() if content is not None else None
-        response = self._sent(method, address, self._headers(method, address, body), body)
+        response = self._exchange(method, address, self._headers(method, address, body), body)
         if response.status in {_UNAUTHORIZED, _EXPIRED} and self._login.renews:
             self._login.renew(self._login.token)
-            response = self._sent(method, address, self._headers(method, address, body), body)
+            response = self._exchange(method, address, self._headers(method, address, body), body)
         if response.status == _NOT_FOUND and _error(response.body, "type") in _MISSING:
             return None
         if response.status in {_UNAUTHORIZED, _FORBIDDEN, _EXPIRED}:
@@ -113,7 +113,7 @@ class RestSession:
         with self._errors():
             return {**self._login.headers(method, address), **kind}
 
-    def _sent(self, method: str, address: WebAddress, headers: Mapping[str, str], body: bytes | None) -> HttpAnswer:
+    def _exchange(self, method: str, address: WebAddress, headers: Mapping[str, str], body: bytes | None) -> HttpAnswer:
         with self._errors():
             return exchange(
                 method,

@@ -38,13 +38,13 @@ CLONE_OF = "engine.clone-of"
 
 @dataclass(frozen=True, slots=True)
 class StoredRelation:
-    """`folder` goes with it; None: it stays, `kept` says why. `rows` and `size` are None if not known, or of a view."""
+    """`folder` goes too; None: it stays because of `kept_reason`. `rows` and `size`: None if unknown, or of a view."""
 
     entry: CatalogEntry
     uuid: str = ""
     properties: Mapping[str, str] = field(default_factory=dict)
     folder: PurePath | None = None
-    kept: str = ""
+    kept_reason: str = ""
     rows: int | None = None
     size: int | None = None
     missing: bool = False
@@ -53,19 +53,18 @@ class StoredRelation:
 def stored_relation(config: CatalogConfig, entry: CatalogEntry) -> StoredRelation:
     """What a table or view is, from its metadata file alone.
 
-    Raises:
-        SetupError: `lake-outside`, `catalog-unusable`: the catalog cannot be read.
+    Raises SetupError: `lake-outside`, `catalog-unusable`: the catalog cannot be read.
     """
     catalog = client(config)
     try:
         metadata = catalog.document(entry)
         folder = None if catalog.purges else _resolved(config, str(metadata.get("location", "")))
     except OutsideError:
-        return StoredRelation(entry, kept="its metadata is outside the warehouse")
+        return StoredRelation(entry, kept_reason="its metadata is outside the warehouse")
     except FileNotFoundError:
-        return StoredRelation(entry, kept="its metadata file is missing", missing=True)
+        return StoredRelation(entry, kept_reason="its metadata file is missing", missing=True)
     except (OSError, EOFError, ValueError, RecursionError, zlib.error) as error:
-        return StoredRelation(entry, kept=f"its metadata cannot be read ({type(error).__name__})")
+        return StoredRelation(entry, kept_reason=f"its metadata cannot be read ({type(error).__name__})")
     properties = _texts(metadata.get("properties"))
     kept_reason = "" if folder is None else why_kept(config, folder, entry)
     # The files of a clone that are not its own lie in another folder; a server might remove them, too.
@@ -80,8 +79,7 @@ def stored_relation(config: CatalogConfig, entry: CatalogEntry) -> StoredRelatio
 def why_kept(config: CatalogConfig, folder: PurePath, removed_entry: CatalogEntry | None = None) -> str:
     """Why a folder is not removed with a table; empty: it is the folder of that table, and of nothing else.
 
-    Raises:
-        SetupError: `lake-outside`, `catalog-unusable`: the catalog cannot be read.
+    Raises SetupError: `lake-outside`, `catalog-unusable`: the catalog cannot be read.
     """
     files = warehouse(config)
     top = files.root if isinstance(files, ObjectWarehouse) else root(files)
@@ -107,8 +105,7 @@ def why_kept(config: CatalogConfig, folder: PurePath, removed_entry: CatalogEntr
 def shared_folders(config: CatalogConfig, schemas: Collection[str]) -> frozenset[str]:
     """The folders that have the files of several tables: of one that was renamed and of another that got its name.
 
-    Raises:
-        SetupError: the catalog cannot be read.
+    Raises SetupError: the catalog cannot be read.
     """
     catalog = client(config)
     if catalog.purges:
@@ -132,8 +129,7 @@ def folder_of(config: CatalogConfig, text: str) -> PurePath:
 def remove_folder(config: CatalogConfig, folder: PurePath) -> bool:
     """Remove the files of a table that has left the catalog; False if they are not its alone, and stay.
 
-    Raises:
-        SetupError: `catalog-unusable`: a file cannot be removed; `s3-denied`, `s3-unreachable`.
+    Raises SetupError: `catalog-unusable`: a file cannot be removed; `s3-denied`, `s3-unreachable`.
     """
     files = warehouse(config)
     if isinstance(files, ObjectWarehouse):

@@ -69,7 +69,7 @@ class MergeApart:
         operations = table.operations()
         base = operations.current()
         if self.fence.is_behind(base):
-            raise self.fence.lease.lost()
+            raise self.fence.lease.lost_error()
         merged, ref = base.ref(self.branch), base.ref(self.guard.branch or _MAIN)
         current_head = int(ref.snapshotId()) if ref is not None else None
         if merged is None or current_head != head:

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
 
 def raise_fence(session: SparkSession, relations: Iterable[str], lease: Lease) -> None:
-    """Make sure that no run with an earlier lease can still commit to some existing tables."""
     for relation in relations:
         until_committed(lambda name=relation: _raise(session, name, lease.number), CONFLICTS)  # type: ignore[misc]
 

@@ -72,7 +72,6 @@ class OpenTable:
 
     @property
     def snapshot(self) -> int | None:
-        """The snapshot that is read; None: nothing was written yet."""
         current = self._table.current_snapshot()
         return current.snapshot_id if current else None
 
@@ -152,7 +151,7 @@ class DuckDBQueries:
         self._stack = ExitStack()
         # What does not fit into memory; the folder is this user's alone.
         self._spill = self._stack.enter_context(tempfile.TemporaryDirectory(prefix="headrace-sql-"))
-        self._database = self._stack.enter_context(self._fresh())
+        self._database = self._stack.enter_context(self._new_database())
         self._loaded: dict[tuple[str, str], _Loaded] = {}
         self._places = count()
 
@@ -160,7 +159,7 @@ class DuckDBQueries:
         self._stack.close()
 
     @contextmanager
-    def _fresh(self, *, bare: bool = False) -> Iterator[duckdb.DuckDBPyConnection]:
+    def _new_database(self, *, bare: bool = False) -> Iterator[duckdb.DuckDBPyConnection]:
         settings: dict[str, str | bool | int | float | list[str]] = {
             "autoinstall_known_extensions": "false",
             "autoload_known_extensions": "false",
@@ -205,7 +204,7 @@ class DuckDBQueries:
         with ExitStack() as stack:
             tables = self._open(places, stack)
             try:
-                columns_by_table = self._needed(sql, tables)
+                columns_by_table = self._columns_needed(sql, tables)
                 self._load(tables, columns_by_table, statement.first_rows)
                 try:
                     return _rows(self._database, sql, limit)
@@ -230,8 +229,8 @@ class DuckDBQueries:
             tables[name] = table
         return tables
 
-    def _needed(self, sql: str, tables: dict[TableName, OpenTable]) -> dict[TableName, list[str]]:
-        with self._fresh(bare=True) as database:
+    def _columns_needed(self, sql: str, tables: dict[TableName, OpenTable]) -> dict[TableName, list[str]]:
+        with self._new_database(bare=True) as database:
             places = {f"t{number}": name for number, name in enumerate(tables)}
             for place, name in places.items():
                 _create_table(database, f"main.{place}", tables[name].schema().empty_table().to_reader())

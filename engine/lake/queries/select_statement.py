@@ -32,11 +32,7 @@ class SelectStatement:
 
 
 def read_statement(connection: DuckDBPyConnection, sql: str) -> SelectStatement:
-    """Read one query.
-
-    Raises:
-        RunError: `sql-query`: it is none, more than one, or a statement that is not a query.
-    """
+    """Read one query. Raises RunError: `sql-query`: it is none, more than one, or a statement that is not a query."""
     serialized = connection.execute("select json_serialize_sql(?::varchar)", [sql]).fetchone()
     parsed = json.loads(serialized[0]) if serialized else {}
     if parsed["error"]:

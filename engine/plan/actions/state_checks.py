@@ -64,7 +64,7 @@ def staged_fault(model: Model, staged: TableFacts, main: TableFacts | None) -> D
     if main is None or not main.history or STAGED_LAYOUT in staged.properties:
         # A replacement of the whole table waits for itself alone.
         return None
-    base = next((snapshot.id for snapshot in staged.history if snapshot.id in staged.shown), None)
+    base = next((snapshot.id for snapshot in staged.history if snapshot.id in staged.published_snapshots), None)
     if base is not None and not main.holds(base):
         message = (
             f"{model.relation} was set back by others while rows of '{model.name}' wait for its tests: those follow "

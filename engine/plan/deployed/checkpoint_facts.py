@@ -153,7 +153,7 @@ def _log(path: StatePath, number: int, committed: int | None, started: int | Non
 RECORD = "sources.json"
 
 
-def recorded(folder: TableState, generation: int) -> Recorded | None:
+def read_source_record(folder: TableState, generation: int) -> Recorded | None:
     """What a generation recorded of its sources; None: it was begun by a version that recorded nothing.
 
     Raises:

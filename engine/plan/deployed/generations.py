@@ -78,8 +78,8 @@ def identity(snapshot: SnapshotFacts) -> str | None:
 
 def next_number(folder: TableState, table: TableFacts | None) -> int:
     """Return a number that neither the state nor the table's history has seen, nor a refresh that was interrupted."""
-    seen = [*folder.generations(), *folder.replaced(), 0]
-    if (begun := folder.journal.begun(Refresh)) is not None:
+    seen = [*folder.generations(), *folder.replaced_generations(), 0]
+    if (begun := folder.journal.open_operation(Refresh)) is not None:
         seen.append(begun.attempt)
     if table is not None:
         said = [*(s.marker(NUMBER) or "" for s in table.history), table.properties.get(f"engine.{NUMBER}", "")]
@@ -104,7 +104,7 @@ def begun_refresh(folder: TableState, state: ModelState | None) -> Refresh | Non
     Raises:
         StateError: `state-unreadable`.
     """
-    begun = folder.journal.begun(Refresh)
+    begun = folder.journal.open_operation(Refresh)
     if begun is None or (state is not None and state.phase is Phase.PUBLISHED and state.generation > begun.before):
         return None
     return begun

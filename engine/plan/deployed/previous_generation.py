@@ -53,7 +53,7 @@ def previous_generation(folder: TableState) -> PreviousGeneration | None:
     Raises:
         StateError: `state-unreadable`.
     """
-    found = (read for number in folder.replaced() if (read := noted_previous(folder, number)) is not None)
+    found = (read for number in folder.replaced_generations() if (read := noted_previous(folder, number)) is not None)
     return max(found, key=lambda one: one.replaced_at, default=None)
 
 
@@ -76,7 +76,7 @@ def noted_previous(folder: TableState, number: int) -> PreviousGeneration | None
 
 def discard_expired(folder: TableState) -> None:
     now = int(time.time() * 1000)
-    for number in folder.replaced():
+    for number in folder.replaced_generations():
         kept = noted_previous(folder, number)
         if kept is None or kept.until < now:
             folder.discard(number)
@@ -84,6 +84,6 @@ def discard_expired(folder: TableState) -> None:
 
 def discard_others(folder: TableState, number: int) -> None:
     """Remove the generations that are kept, except one: only the newest can be brought back."""
-    for other in folder.replaced():
+    for other in folder.replaced_generations():
         if other != number:
             folder.discard(other)

@@ -22,7 +22,7 @@ from engine.lake.commits import STAGED
 from engine.lake.lake_reader import Lake
 from engine.lake.table_facts import TableFacts
 from engine.plan import source_changes
-from engine.plan.deployed.checkpoint_facts import in_text, read_checkpoint, recorded, with_earlier_tables
+from engine.plan.deployed.checkpoint_facts import in_text, read_checkpoint, read_source_record, with_earlier_tables
 from engine.plan.deployed.deployed_facts import Deployed, DeployedModel, DeployedSource, LastWriter, with_column_names
 from engine.plan.deployed.generations import begun_refresh, has_commits, published_refresh
 from engine.plan.deployed.renamed_tables import Renaming, moved_facts, moved_state, renamings, state_now
@@ -225,7 +225,7 @@ def _known(
 
 
 def _model(lake: Lake, model: Model, names: SchemaNames, relation: Relation, folder: TableState) -> DeployedModel:
-    begun = folder.journal.all()
+    begun = folder.journal.open_operations()
     loaded, pending = folder.load_both()
     table = lake.table(relation.schema, relation.name)
     done = published_refresh(model, pending, table) if pending is not None else None
@@ -271,7 +271,7 @@ def _writer(model: Model, folder: TableState, state: ModelState | None, table: T
     """What wrote a table last; a table whose first build failed was written by nothing."""
     if state is None or not state.fingerprint or (state.phase is Phase.BUILDING and table is None):
         return None
-    began = recorded(folder, state.generation) if model.streaming and state.batch is not None else None
+    began = read_source_record(folder, state.generation) if model.streaming and state.batch is not None else None
     said = model.state_partitions is not None or model.operation.state_provider is not None
     frozen = spark_checkpoint.settings(folder.checkpoint_files(state.generation)) if said else {}
     return LastWriter.of(state.fingerprint, folder.facts(state), began, frozen)
@@ -281,7 +281,7 @@ def _left(folder: TableState, state: ModelState | None, beside: Sequence[str]) -
     if state is None:
         return False
     others = any(number != state.generation for number in folder.generations())
-    own = tuple(f"seed{number}_" for number in (state.generation, *(folder.replaced() if beside else ())))
+    own = tuple(f"seed{number}_" for number in (state.generation, *(folder.replaced_generations() if beside else ())))
     left = any(not name.startswith(own) for name in beside)
     return left or others or folder.has(state.generation, _BATCHES)
 

@@ -86,7 +86,7 @@ def _renaming(target: Target, model: Model, known: Sequence[KnownTable], lake: L
         # The state of a table that is named and not known may be damaged.
         earlier = _earlier(table_state(target, model), model)
         earlier.load()
-        earlier.journal.all()
+        earlier.journal.open_operations()
     except StateError as error:
         return error.diagnostic.at(Location(model.file), model.name)
     return None
@@ -112,7 +112,7 @@ def _earlier(own: TableState, model: Model) -> TableState:
 
 def _found(target: Target, model: Model, known: KnownTable, lake: Lake) -> Renaming | Diagnostic:
     folder, state = known.folder, known.state
-    note = folder.journal.begun(Rename)
+    note = folder.journal.open_operation(Rename)
     if note is not None and note.to != str(model.relation):
         return interrupted(folder.name, note.to).at(Location(model.file), model.name)
     reason = unfinished(folder)
@@ -131,12 +131,12 @@ def _found(target: Target, model: Model, known: KnownTable, lake: Lake) -> Renam
 def unfinished(folder: TableState) -> str:
     states = folder.states()
     unmade = states[:1] if not any(state.uuid or state.phase is Phase.PUBLISHED for state in states) else ()
-    kinds = {type(one) for one in folder.journal.all()}
+    kinds = {type(one) for one in folder.journal.open_operations()}
     begun = {
         "its first build": bool(unmade),
         "a drop of it": Drop in kinds,
         "a rollback of it": Rollback in kinds,
-        "a full refresh of it": Refresh in kinds or folder.pending() is not None,
+        "a full refresh of it": Refresh in kinds or folder.unpublished() is not None,
     }
     return next((f"{what} was interrupted" for what, found in begun.items() if found), "")
 

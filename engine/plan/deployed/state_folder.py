@@ -92,7 +92,7 @@ def known_table(folder: TableState) -> tuple[KnownTable, Mapping[str, str]] | No
     Raises:
         StateError: `state-unreadable`.
     """
-    state, begun, rebuild = folder.load(), folder.journal.begun(Drop), folder.journal.begun(Rebuild)
+    state, begun, rebuild = folder.load(), folder.journal.open_operation(Drop), folder.journal.open_operation(Rebuild)
     if state is None and begun is None and rebuild is None:
         return None
     model = next((one.model for one in (state, begun, rebuild) if one is not None and one.model), folder.table)

@@ -48,14 +48,14 @@ def changed_table(state: ModelState, table: TableFacts | None) -> str | None:
     """Return how a batch table differs from what its last build made of it, in a sentence; None: it does not."""
     if table is None or table.uuid != state.uuid or not table.only_files_since(state.snapshot):
         return "its table is not as it was written"
-    if state.made and table.made != state.made:
+    if state.made and table.shape != state.made:
         return "another program changed the columns, the partitioning or the order of its table"
     return None
 
 
 def changed_view(state: ModelState, view: ViewFacts | None) -> str | None:
     """Return how a view differs from what its last build made of it, in a sentence; None: it does not."""
-    if view is None or (state.made and view.made != state.made):
+    if view is None or (state.made and view.shape != state.made):
         return "another program changed the view"
     return None
 

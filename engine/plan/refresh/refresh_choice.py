@@ -121,7 +121,7 @@ def refresh_choice(
         return RefreshChoice(Way.NOTHING, f"only files of {names} were rewritten" if names else "", inputs=found)
     names = ", ".join(f"'{one.name}'" for one in changed)
     # Whether anything that is read changed is found for any query.
-    columns = {plain(one.view): one.columns for one in found}
+    columns = {unquoted_view(one.view): one.columns for one in found}
     unfollowed, hint = _unfollowed(model, columns)
     rows = bool(model.write.history) and len(found) == 1 and _has_every_row(model.write) and _row_by_row(model, columns)
     return RefreshChoice(Way.CHANGES, f"{names} changed", hint, found, unfollowed, row_by_row=rows)
@@ -159,7 +159,7 @@ def _row_by_row(model: Model, columns: Mapping[str, Sequence[str]]) -> bool:
         return False
 
 
-def plain(view: str) -> str:
+def unquoted_view(view: str) -> str:
     return view.replace("`", "")
 
 
@@ -311,7 +311,9 @@ def refused_query(manifest: Manifest, model: Model) -> Diagnostic | None:
         return refused(model, RefreshChoice(Way.FULL, full.reason, full.hint))
     columns: dict[str, list[str]] = {}
     for item in model.inputs:
-        columns[plain(item.view)] = [column.name for column in getattr(manifest.nodes[item.node], "columns", ())]
+        columns[unquoted_view(item.view)] = [
+            column.name for column in getattr(manifest.nodes[item.node], "columns", ())
+        ]
     if not all(columns.values()):
         return None
     unfollowed, hint = _unfollowed(model, columns)

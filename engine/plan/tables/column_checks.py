@@ -56,8 +56,8 @@ def given_before(
     return None if (refresh or not same) and state is not None else frozenset()
 
 
-def gone(found: SchemaMatch, before: frozenset[str] | None) -> tuple[str, ...]:
-    return tuple(name for name in found.gone if before is None or name.lower() in before)
+def dropped_columns(found: SchemaMatch, before: frozenset[str] | None) -> tuple[str, ...]:
+    return tuple(name for name in found.dropped if before is None or name.lower() in before)
 
 
 def column_fault(model: Model, found: SchemaMatch, before: frozenset[str] | None) -> Diagnostic | None:
@@ -78,7 +78,7 @@ def _misfits(model: Model, found: SchemaMatch, before: frozenset[str] | None) ->
             "remove it from the query."
         )
         yield f"{table} has no column {', '.join(map(shown_path, found.added))}", fix
-    if policy is OnSchemaChange.FAIL and (names := gone(found, before)):
+    if policy is OnSchemaChange.FAIL and (names := dropped_columns(found, before)):
         fix = f"Select NULL for it (cast(null as ..) as {names[0]}), or let it be NULL in new rows"
         yield (
             f"{table} has the column {', '.join(names)}, which the query no longer returns",

@@ -97,7 +97,7 @@ class ReadPositions:
         relation = model.relation
         if not waits(model):
             return self.lake.table(relation.schema, relation.name)
-        pending = table_state(self.target, model).pending()
+        pending = table_state(self.target, model).unpublished()
         table = self.lake.table(relation.schema, relation.name, STAGED)
         whole = pending is not None and pending.phase is Phase.STAGED
         if whole or (table is not None and STAGED in table.branches):

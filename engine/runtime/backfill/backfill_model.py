@@ -29,7 +29,7 @@ from engine.lake.changes.range_replacement import replace_range
 from engine.lake.commit_guard import ExpectedTable
 from engine.lake.table_facts import BACKFILL, TableFacts
 from engine.plan.actions.state_checks import check_table
-from engine.plan.deployed.checkpoint_facts import read_checkpoint, recorded
+from engine.plan.deployed.checkpoint_facts import read_checkpoint, read_source_record
 from engine.relations import quoted
 from engine.runtime.backfill.backfill_request import ReadInput, TimeRange, check_model, day_after, rejected
 from engine.runtime.context.ownership import repeated_markers
@@ -83,8 +83,7 @@ def _from(table: TableFacts, newest: int) -> TableFacts:
 def check_unread(run: Run, owner: Model, table: TableFacts) -> None:
     """Check that the streams of a table have read all of its rows.
 
-    Raises:
-        StateError: `backfill-unread` with each stream; nothing was changed.
+    Raises StateError: `backfill-unread` with each stream; nothing was changed.
     """
     faults = list(_unread(run, owner, table))
     if faults:
@@ -112,13 +111,12 @@ class Day:
     """The rows of a day (UTC) in a range; the last day that Python has stands for all later ones too."""
 
     day: date
-    before: int
-    after: int
-    same: bool
+    rows_before: int
+    rows_after: int
+    is_unchanged: bool
 
 
 def days_of(rows_before: DataFrame, rows_after: DataFrame, time_range: TimeRange) -> tuple[Day, ...]:
-    """Compare the rows of a range by day, in order."""
     sums_before, sums_after = _sum_days(rows_before, time_range), _sum_days(rows_after, time_range)
     none = (0, None)
     return tuple(
@@ -150,15 +148,15 @@ def pieces(days: Sequence[Day], time_range: TimeRange, max_rows: int) -> Iterato
     A range is of whole days, or of the part of a day that is in the range; of several days only if they follow on each
     other and have few rows.
 
-    `most`: rows of a commit, unless a day has more.
+    `max_rows`: rows of a commit, unless a day has more.
     """
     open_days: list[Day] = []
     for day in days:
-        together = max(sum(d.before for d in (*open_days, day)), sum(d.after for d in (*open_days, day)))
-        if open_days and (day.same or together > max_rows):
+        together = max(sum(d.rows_before for d in (*open_days, day)), sum(d.rows_after for d in (*open_days, day)))
+        if open_days and (day.is_unchanged or together > max_rows):
             yield _piece(open_days, time_range)
             open_days = []
-        if not day.same:
+        if not day.is_unchanged:
             open_days.append(day)
     if open_days:
         yield _piece(open_days, time_range)
@@ -170,7 +168,7 @@ def _piece(days: Sequence[Day], time_range: TimeRange) -> tuple[TimeRange, int, 
     if last < date.max:
         next_day = day_after(datetime.combine(last, time()))
         end = next_day if end is None else min(end, next_day)
-    return replace(time_range, begin=start, end=end), sum(d.before for d in days), sum(d.after for d in days)
+    return replace(time_range, begin=start, end=end), sum(d.rows_before for d in days), sum(d.rows_after for d in days)
 
 
 _LEFT_OUT = (OnFail.DROP, OnFail.QUARANTINE)
@@ -178,9 +176,9 @@ _LEFT_OUT = (OnFail.DROP, OnFail.QUARANTINE)
 
 @dataclass(frozen=True, slots=True)
 class ReplacedRange:
-    within: TimeRange
-    before: int
-    after: int
+    time_range: TimeRange
+    rows_before: int
+    rows_after: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,7 +192,7 @@ class Backfill:
 
     run: Run
     model: Model
-    within: TimeRange
+    time_range: TimeRange
     days: tuple[Day, ...]
     ranges: tuple[ReplacedRange, ...]
     left_out: int
@@ -203,7 +201,7 @@ class Backfill:
 
     @property
     def fewer(self) -> tuple[Day, ...]:
-        return tuple(day for day in self.days if day.after < day.before)
+        return tuple(day for day in self.days if day.rows_after < day.rows_before)
 
 
 @contextmanager
@@ -213,7 +211,7 @@ def compute_backfill(
     """Compute the rows of a range, and find out what they replace; they are released at the end.
 
     `run`: with the session and, unless nothing will be changed, the locks of the model and its streams.
-    `most`: rows of a commit, unless a day has more.
+    `max_rows`: rows of a commit, unless a day has more.
 
     Raises:
         StateError: `backfill-rejected`, `backfill-unread`, `source-gap`; nothing was changed.
@@ -252,7 +250,7 @@ def _finished_state(run: Run, model: Model) -> ModelState:
         raise rejected(model, f"'{model.name}' has not been built yet", f"Build it: {build}")
     checkpoint = read_checkpoint(folder, state.generation, files=False)
     check_table(model, state, checkpoint, run.lake.table(model.relation.schema, model.relation.name))
-    is_unfinished = folder.pending() is not None or bool(folder.journal.all())
+    is_unfinished = folder.unpublished() is not None or bool(folder.journal.open_operations())
     if is_unfinished or checkpoint.started != checkpoint.committed or checkpoint.committed != state.batch:
         message = f"a micro-batch, a full refresh or a rollback of '{model.name}' was begun and is not finished"
         raise rejected(model, message, f"Finish it first: {build}")
@@ -277,11 +275,7 @@ def _existing_rows(session: SparkSession, model: Model, time_range: TimeRange) -
 
 
 def _count_left_out(model: Model, rows: DataFrame) -> int:
-    """How many rows fail an expectation that keeps them out of the table.
-
-    Raises:
-        RunError: `expectation-failed`.
-    """
+    """How many rows fail an expectation that keeps them out of the table. Raises RunError: `expectation-failed`."""
     from pyspark.sql import functions as f
 
     failing = [
@@ -312,11 +306,11 @@ def carry_out(backfill: Backfill) -> Iterator[ReplacedRange]:
         if facts.snapshot != snapshot:
             message = f"{model.relation} was changed by another writer since its rows were compared"
             raise RunError("commit-conflict", message, "Run the command again.", node=model.name)
-        markers = {**repeated_markers(run, model, facts), BACKFILL: str(replaced_range.within)}
+        markers = {**repeated_markers(run, model, facts), BACKFILL: str(replaced_range.time_range)}
         kill_points.reach("backfilling", name)
         commit = replace_range(
-            backfill.rows.sparkSession, model.relation.sql, replaced_range.within.condition,
-            backfill.rows.where(replaced_range.within.condition), markers, expected, model.write.write_options,
+            backfill.rows.sparkSession, model.relation.sql, replaced_range.time_range.condition,
+            backfill.rows.where(replaced_range.time_range.condition), markers, expected, model.write.write_options,
         )  # fmt: skip
         snapshot = commit.snapshot
         kill_points.reach("backfilled", name)
@@ -335,7 +329,7 @@ def open_rows(run: Run, model: Model, state: ModelState, time_range: TimeRange, 
     """
     folder, session = run.state(model), open_session(run, model)
     checkpoint = read_checkpoint(folder, state.generation, files=False)
-    recorded_sources = recorded(folder, state.generation)
+    recorded_sources = read_source_record(folder, state.generation)
     if checkpoint.committed is None or recorded_sources is None:
         raise rejected(model, f"'{model.name}' has read nothing, or its state does not record it")
     streams = recorded_sources.streams

@@ -68,8 +68,7 @@ class ReadInput:
     def rows(self, item: Input) -> DataFrame | None:
         """Return the rows of an input that is read as a stream; None: it is a static one.
 
-        Raises:
-            StateError: `backfill-rejected`, `source-gap`: not all of them can be read again.
+        Raises StateError: `backfill-rejected`, `source-gap`: not all of them can be read again.
         """
         if not item.stream:
             return None
@@ -82,11 +81,11 @@ class ReadInput:
         if answers.reads_files:
             return self._files(spec, lines)
         if answers.records_between is not None:
-            return self._between(spec, lines, answers.records_between)
+            return self._records_between(spec, lines, answers.records_between)
         raise rejected(self.model, f"records of '{item.name}' (format {spec.format}) cannot be re-read")
 
     def _files(self, spec: SourceSpec, lines: Sequence[int]) -> DataFrame:
-        times = self._same(spec.name, [self._logged(self.streams[line].number) for line in lines])
+        times = self._agreed(spec.name, [self._logged_times(self.streams[line].number) for line in lines])
         elsewhere = {uri for uri in times if listing.local(uri) is None}
         remote_times = listing.times_now(elsewhere, [spec], self.run.place) if elsewhere else {}
         changed_files = []
@@ -105,15 +104,15 @@ class ReadInput:
             raise rejected(self.model, message, hint)
         return file_source.read_files(self.session, spec, self.run.place, times)
 
-    def _logged(self, source: int) -> dict[str, int]:
+    def _logged_times(self, source: int) -> dict[str, int]:
         accepted = accepted_times(self.checkpoint.parent)
         files = logged(self.checkpoint, source, to=reaches(self.checkpoint, source, self.batch))
         return {uri: accepted.get(uri, file.modified) for file in files for uri in [local_paths.decoded(file.uri)]}
 
-    def _between(self, spec: SourceSpec, lines: Sequence[int], bounded: Callable[..., SourceSpec]) -> DataFrame:
+    def _records_between(self, spec: SourceSpec, lines: Sequence[int], bounded: Callable[..., SourceSpec]) -> DataFrame:
         offsets = spark_checkpoint.offset_lines(self.checkpoint, self.batch)
-        end = self._same(spec.name, [offsets[line] or {} for line in lines])
-        begin = self._same(spec.name, [self._beginning(self.streams[line].number) for line in lines])
+        end = self._agreed(spec.name, [offsets[line] or {} for line in lines])
+        begin = self._agreed(spec.name, [self._beginning(self.streams[line].number) for line in lines])
         try:
             bounded_spec = bounded(self.session, spec, self.run.place, begin, end)
         except StateError as error:
@@ -130,7 +129,7 @@ class ReadInput:
             raise rejected(self.model, f"{path}, which records where the stream began, cannot be read") from error
         return offsets
 
-    def _same(self, name: str, per_stream: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    def _agreed(self, name: str, per_stream: Sequence[dict[str, Any]]) -> dict[str, Any]:
         """What two streams of one source have read: they end at different places in the middle of a build only."""
         if not per_stream or any(entries != per_stream[0] for entries in per_stream):
             hint = f"Build it first: engine build -s {self.model.name}"
@@ -153,7 +152,6 @@ class ReadInput:
         return iceberg_source.as_declared(frame, spec, self.run.place) if spec is not None else frame
 
     def _snapshot(self, upstream: Upstream) -> int | None:
-        """The snapshot of a table that has all rows that were read; None: none were."""
         start, facts = start_of(self.state, upstream), upstream.facts
         if start.uuid != facts.uuid or (start.at is not None and start.seed is None):
             message = f"'{self.model.name}' has not read {upstream.full} from its first row on"
@@ -166,11 +164,11 @@ class ReadInput:
         if len(reached) > 1 or any(_is_partly_read(facts, offset) for offset in offsets):
             hint = f"Build it first: engine build -s {self.model.name}"
             raise rejected(self.model, f"'{self.model.name}' has read {upstream.full} in part", hint)
-        if not reached and start.snapshot is None and any(self._other(upstream)):
+        if not reached and start.snapshot is None and any(self._read_offsets(upstream)):
             raise rejected(self.model, f"it is not known how far {upstream.full} was read")
         return next(iter(reached), start.snapshot)
 
-    def _other(self, upstream: Upstream) -> list[Mapping[str, Any]]:
+    def _read_offsets(self, upstream: Upstream) -> list[Mapping[str, Any]]:
         lines = spark_checkpoint.offset_lines(self.checkpoint, self.batch)
         input_lines = [
             lines[n] for n, stream in enumerate(self.streams) if stream.node == upstream.node and n < len(lines)
@@ -257,8 +255,7 @@ def read_range(model: Model, table: TableFacts, column: str | None, begin: str, 
 
     `column`: that has the time; None: that of the watermark, of the partitions, or the only one.
 
-    Raises:
-        UsageError: it is not a range of times of one column.
+    Raises UsageError: it is not a range of times of one column.
     """
     kinds = {name: _TIMES[kind] for name, kind in table.columns if kind in _TIMES}
     name = _named_column(model, kinds, column) if column is not None else _default_column(model, kinds)

@@ -42,17 +42,16 @@ class PartitionValues:
     types: tuple[str, ...]
     values: tuple[Values, ...]
 
-    def where(self, expressions: Sequence[str]) -> str:
-        """Return a condition for rows of these partitions; there is at least one."""
+    def condition(self, expressions: Sequence[str]) -> str:
         if len(self.parts) == 1:
-            return self._among(expressions[0], [values[0] for values in self.values], 0)
+            return self._field_condition(expressions[0], [values[0] for values in self.values], 0)
         each = (
-            " AND ".join(self._among(text, [values[i]], i) for i, text in enumerate(expressions))
+            " AND ".join(self._field_condition(text, [values[i]], i) for i, text in enumerate(expressions))
             for values in self.values
         )
         return " OR ".join(f"({each_condition})" for each_condition in each)
 
-    def _among(self, expression: str, texts: Sequence[str | None], index: int) -> str:
+    def _field_condition(self, expression: str, texts: Sequence[str | None], index: int) -> str:
         literals = ", ".join(as_literal(text, self.types[index]) for text in texts if text is not None)
         conditions = [f"{expression} IN ({literals})"] if literals else []
         conditions += [f"{expression} IS NULL"] if None in texts else []
@@ -85,7 +84,7 @@ def field_sql(part: Partition, catalog: str) -> str:
 def partition_values(
     rows: DataFrame, parts: Sequence[Partition], catalog: str, max_partitions: int
 ) -> PartitionValues | None:
-    """Return the partitions that some rows fall into; None: more than `most`, or of values that have no literal."""
+    """Return the partitions of some rows; None: more than `max_partitions`, or of values that have no literal."""
     fields = rows.selectExpr(*(f"{field_sql(part, catalog)} AS p{i}" for i, part in enumerate(parts)))
     types = tuple(field.dataType.simpleString() for field in fields.schema.fields)
     if any(as_text("x", kind) is None for kind in types):
@@ -186,13 +185,13 @@ def affected_partitions(changes: FollowedChanges) -> Affected:
     if changes.auto and total > _FEW_PARTITIONS and replaced_count > _MAX_REPLACED_SHARE * total:
         raise FullRefreshError(f"{replaced_count:,} of {total:,} partitions are affected")
     ranges = values.ranges([changes.types[part.column.lower()] for part in parts])
-    frame = changes.now(ranges, {part.column.lower(): part.transform for part in parts})
+    frame = changes.current_rows(ranges, {part.column.lower(): part.transform for part in parts})
     for column, column_spans in ranges.items():
         spans = (f"({quoted(column)} >= {low} AND {quoted(column)} < {high})" for low, high in column_spans)
         frame = frame.where(" OR ".join(spans))
     # The ranges of one time say all; Iceberg's functions are computed row by row.
     if len(parts) > 1 or not ranges:
-        frame = frame.where(f"({values.where([field_sql(part, catalog) for part in parts])})")
+        frame = frame.where(f"({values.condition([field_sql(part, catalog) for part in parts])})")
     expected = ExpectedTable(model.name, table.uuid, table.snapshot)
 
     def commit(rows: DataFrame, markers: Mapping[str, str]) -> Commit | None:
@@ -222,7 +221,7 @@ def _files(changes: FollowedChanges, values: PartitionValues) -> list[_File]:
         if listed is not None:
             return [_File(file.path, file.spec, file.partition, file.partition in affected) for file in listed]
     names = [f"partition.{quoted(part.field_name)}" for part in values.parts]
-    among = values.where(names) if values.values else "false"
+    among = values.condition(names) if values.values else "false"
     columns = f"file_path, spec_id, partition, coalesce({among}, false) AS affected"
     rows = changes.session.sql(f"SELECT {columns} FROM {relation.sql}.data_files").collect()  # noqa: S608 - quoted
     return [_File(*row) for row in rows]

@@ -35,8 +35,7 @@ def choose_refresh(
 ) -> RefreshChoice | None:
     """Return how much of a batch table is computed again; None: it is a view, or always computed in full.
 
-    Raises:
-        StateError: `refresh-not-incremental`.
+    Raises StateError: `refresh-not-incremental`.
     """
     view = model.computed_when_read
     if view or model.write.history is History.VERSIONS or model.write.refresh is RefreshSetting.FULL:
@@ -72,8 +71,7 @@ def refresh_changes(
 ) -> Outcome | str:
     """Refresh a table from the changes of its inputs, or say in a sentence why it has to be computed in full.
 
-    Raises:
-        StateError: `refresh-not-incremental`.
+    Raises StateError: `refresh-not-incremental`.
     """
     if register(session, run.manifest, model, run.place, bounded=True):
         reason = "bad records of a source are counted with all of its rows"
@@ -96,18 +94,14 @@ def refresh_changes(
         )
     snapshot = replaced_table.commit.snapshot if replaced_table.commit else state.snapshot
     current_table = run.lake.table(model.relation.schema, model.relation.name)
-    folder.save(replace(signed, snapshot=snapshot, made=current_table.made if current_table is not None else {}))
+    folder.save(replace(signed, snapshot=snapshot, made=current_table.shape if current_table is not None else {}))
     folder.journal.end(Refresh)
     hooks.run_post_hook(session, model)
     return Outcome(Status.SUCCESS, snapshot_id=snapshot, **replaced_table.metrics.numbers(), note=affected_rows.note)
 
 
 def _explain_full(model: Model, choice: RefreshChoice, reason: str) -> str:
-    """Why a table is computed in full after all.
-
-    Raises:
-        StateError: `refresh-not-incremental`: it must not be.
-    """
+    """Why a table is computed in full after all. Raises StateError: `refresh-not-incremental`: it must not be."""
     if model.write.refresh is RefreshSetting.INCREMENTAL:
         full = replace(choice, way=Way.FULL, reason=reason)
         if (fault := refused(model, full)) is not None:
@@ -116,7 +110,6 @@ def _explain_full(model: Model, choice: RefreshChoice, reason: str) -> str:
 
 
 def read_markers(inputs: Mapping[str, Any]) -> Mapping[str, str]:
-    """Return the marker of a commit that names the snapshots it was computed from, by node."""
     snapshots = {
         node: at.get("snapshot") for node, at in inputs.items() if isinstance(at, Mapping) and "snapshot" in at
     }

@@ -26,7 +26,7 @@ from engine.lake.changes.snapshot_changes import (
 from engine.lake.commits import Commit
 from engine.lake.lake_reader import Lake
 from engine.lake.table_facts import TableFacts
-from engine.plan.refresh.refresh_choice import InputChange, RefreshChoice, plain
+from engine.plan.refresh.refresh_choice import InputChange, RefreshChoice, unquoted_view
 from engine.relations import quoted
 from engine.runtime.batch.replace_table import Committing
 
@@ -63,7 +63,7 @@ class FollowedChanges:
 
     Attributes:
         types: of the columns of the output, by name in lower case.
-        few: whether the rows that changed are few enough for one task.
+        are_few: whether the rows that changed are few enough for one task.
     """
 
     session: SparkSession
@@ -71,16 +71,16 @@ class FollowedChanges:
     model: Model
     choice: RefreshChoice
     query: FollowedQuery
-    changed: tuple[str, ...]
+    changed_views: tuple[str, ...]
     table: TableFacts
     types: Mapping[str, str]
-    few: bool
+    are_few: bool
 
     @property
     def auto(self) -> bool:
         return self.model.write.refresh is Refresh.AUTO
 
-    def now(self, ranges: Mapping[str, Ranges], units: Mapping[str, str]) -> DataFrame:
+    def current_rows(self, ranges: Mapping[str, Ranges], units: Mapping[str, str]) -> DataFrame:
         """The query over its inputs as they are now, by the snapshots that are compared.
 
         Args:
@@ -89,13 +89,19 @@ class FollowedChanges:
             units: by partition column, the transform of which the ranges are whole values.
         """
         names = {
-            change.view: state_name(self.choice, plain(change.view), InputState.AFTER) for change in self.choice.inputs
+            change.view: state_name(self.choice, unquoted_view(change.view), InputState.AFTER)
+            for change in self.choice.inputs
         }
         for key, value_ranges in ranges.items():
             query_key = self.query.branches[0].keys.get(key) if len(self.query.branches) == 1 else None
             time_cut = query_key.cut if query_key is not None else None
             view = next(
-                (change.view for change in self.choice.inputs if time_cut and plain(change.view) == time_cut.view), None
+                (
+                    change.view
+                    for change in self.choice.inputs
+                    if time_cut and unquoted_view(change.view) == time_cut.view
+                ),
+                None,
             )
             if time_cut is not None and view is not None and value_ranges:
                 names[view] = self._narrowed(names[view], time_cut, value_ranges, units[key])
@@ -122,13 +128,13 @@ class FollowedChanges:
             states.add(state)
             return state_name(self.choice, view, state)
 
-        rows = self.session.sql(self.query.search(keys, self.changed, view_name))
+        rows = self.session.sql(self.query.search(keys, self.changed_views, view_name))
         values = rows.selectExpr(*(f"CAST({quoted(key)} AS {self.types[key]}) AS {quoted(key)}" for key in keys))
-        return values.coalesce(1) if self.few and not states & _WHOLE else values
+        return values.coalesce(1) if self.are_few and not states & _WHOLE else values
 
 
 def state_name(choice: RefreshChoice, view: str, state: InputState) -> str:
-    number = [plain(change.view) for change in choice.inputs].index(view)
+    number = [unquoted_view(change.view) for change in choice.inputs].index(view)
     return f"__{state.value}_{number}"
 
 
@@ -139,17 +145,15 @@ def no_commit(rows: DataFrame, markers: Mapping[str, str]) -> Commit | None:
 
 @dataclass(frozen=True, slots=True)
 class NetInput:
-    """The rows by which an input differs, by the columns that are read; `few`: compared in this process."""
+    """The rows by which an input differs, by the columns that are read; `are_few`: compared in this process."""
 
     removed: DataFrame
     added: DataFrame
-    few: bool
+    are_few: bool
 
 
 @dataclass(frozen=True, slots=True)
 class InputReading:
-    """How the changes of inputs are read: few plain rows in this process, all else by Spark."""
-
     session: SparkSession
     lake: Lake
     manifest: Manifest
@@ -168,8 +172,7 @@ class InputReading:
     def net_rows(self, change: InputChange, files: DifferingFiles | ChangedFiles) -> NetInput | None:
         """The rows that were removed and those that were added, by the columns that are read; None: there are none.
 
-        Raises:
-            FullRefreshError: they cannot be compared.
+        Raises FullRefreshError: they cannot be compared.
         """
         net = files.net_rows(change.columns) if isinstance(files, DifferingFiles) else None
         if net is not None and net.none:
@@ -192,7 +195,7 @@ class InputReading:
         if rows.isEmpty():
             return None
         removed, added = (rows.where(f"{SIDE} {sign} 0").drop(SIDE) for sign in "<>")
-        return NetInput(removed, added, few=False)
+        return NetInput(removed, added, are_few=False)
 
     def _net(self, net: NetRows, schema: StructType) -> NetInput:
         """The rows in Spark: a relation that is in its plan, of which no job is needed to look at it."""
@@ -202,7 +205,7 @@ class InputReading:
         fields = [StructField(field.name, field.dataType) for field in schema.fields]
         rows = self.session.createDataFrame(net.sides(SIDE), StructType([*fields, StructField(SIDE, LongType())]))
         removed, added = (rows.where(f"{SIDE} {sign} 0").drop(SIDE) for sign in "<>")
-        return NetInput(removed, added, few=True)
+        return NetInput(removed, added, are_few=True)
 
 
 def table_of(manifest: Manifest, change: InputChange) -> Model:

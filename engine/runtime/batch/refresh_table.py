@@ -10,7 +10,7 @@ from engine.compile.nodes.model_settings import Refresh
 from engine.compile.refresh.changed_keys import InputState, follow
 from engine.lake.lake_reader import Lake
 from engine.lake.table_facts import TableFacts
-from engine.plan.refresh.refresh_choice import RefreshChoice, plain
+from engine.plan.refresh.refresh_choice import RefreshChoice, unquoted_view
 from engine.relations import quoted
 from engine.runtime.batch.affected_partitions import affected_partitions
 from engine.runtime.batch.followed_changes import (
@@ -50,7 +50,7 @@ def find_affected(
     """
     auto = model.write.refresh is Refresh.AUTO
     reading = InputReading(session, lake, manifest, stack)
-    found_files = {plain(change.view): reading.files(change) for change in choice.inputs if change.changed}
+    found_files = {unquoted_view(change.view): reading.files(change) for change in choice.inputs if change.changed}
     files = {view: differing for view, differing in found_files.items() if not differing.none}
     differing_rows = sum(change.rows for change in files.values())
     rows = sum(change.total for change in files.values())
@@ -59,10 +59,10 @@ def find_affected(
         raise FullRefreshError(f"{differing_rows:,} rows are in files that changed, of {rows:,}")
     changed_views, are_few = [], True
     for change in choice.inputs:
-        view = plain(change.view)
+        view = unquoted_view(change.view)
         if view in files and (net_input := reading.net_rows(change, files[view])) is not None:
             changed_views.append(view)
-            are_few = are_few and net_input.few
+            are_few = are_few and net_input.are_few
             net_input.removed.createOrReplaceTempView(state_name(choice, view, InputState.REMOVED))
             net_input.added.createOrReplaceTempView(state_name(choice, view, InputState.ADDED))
     if not changed_views:
@@ -70,7 +70,7 @@ def find_affected(
     try:
         return _affected_rows(reading, model, choice, table, tuple(changed_views), few=are_few)
     except FullRefreshError as full:
-        names = ", ".join(f"'{change.name}'" for change in choice.inputs if plain(change.view) in changed_views)
+        names = ", ".join(f"'{change.name}'" for change in choice.inputs if unquoted_view(change.view) in changed_views)
         raise FullRefreshError(f"rows of {names} changed, and {full.reason}") from full
 
 
@@ -83,15 +83,10 @@ def _affected_rows(
     *,
     few: bool,
 ) -> Affected:
-    """Find which rows of a table are replaced.
-
-    Raises:
-        FullRefreshError: all of them.
-    """
     if choice.unfollowed:
         raise FullRefreshError(choice.unfollowed)
     session = reading.session
-    query = follow(model.sql, {plain(change.view): change.columns for change in choice.inputs})
+    query = follow(model.sql, {unquoted_view(change.view): change.columns for change in choice.inputs})
     _register(session, reading.manifest, choice)
     # The registered inputs have the types of those that are compared.
     types = {field.name.lower(): field.dataType.simpleString() for field in session.sql(model.sql).schema.fields}
@@ -105,4 +100,4 @@ def _register(session: SparkSession, manifest: Manifest, choice: RefreshChoice) 
         for state, snapshot in ((InputState.BEFORE, change.before), (InputState.AFTER, change.after)):
             frame = session.sql(f"SELECT * FROM {table_of(manifest, change).relation.sql} VERSION AS OF {snapshot}")  # noqa: S608 - quoted
             read_columns = frame.select(*map(quoted, change.columns)) if change.columns else frame
-            read_columns.createOrReplaceTempView(state_name(choice, plain(change.view), state))
+            read_columns.createOrReplaceTempView(state_name(choice, unquoted_view(change.view), state))

@@ -78,8 +78,7 @@ def replace_table(
     The quarantine is committed first. A kill between the commits leaves a table that is not up to date, so that
     both are recreated. `markers` are of the commit, beside those of the run.
 
-    Raises:
-        RunError: `bad-record` or `expectation-failed`; nothing was written.
+    Raises RunError: `bad-record` or `expectation-failed`; nothing was written.
     """
     markers = {**run.markers(model, ModelState(str(model.relation))), **(markers or {})}
     if not watched_inputs and not model.expectations:

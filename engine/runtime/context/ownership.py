@@ -67,8 +67,7 @@ def drop_beside(
 ) -> None:
     """Drop the table of a name that a model needs, if there is one and it is the model's.
 
-    Raises:
-        StateError: `name-taken`: it is somebody else's; nothing was changed.
+    Raises StateError: `name-taken`: it is somebody else's; nothing was changed.
     """
     properties = lake.properties(session, relation.sql)
     if properties is None:
@@ -96,8 +95,7 @@ def descends_in(run: Run, relation: Relation, branch: str | None = None) -> Call
 def check_alone(model: Model, relation: Relation, table: TableFacts | None, attempt: SnapshotFacts) -> None:
     """Check that the files of a commit are still those of its rows alone, so that they can be replaced.
 
-    Raises:
-        StateError: `batch-unfinished`.
+    Raises StateError: `batch-unfinished`.
     """
     newer = []
     for snapshot in table.history if table is not None else ():

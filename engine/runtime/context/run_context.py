@@ -38,8 +38,6 @@ if TYPE_CHECKING:
 
 
 def command_run(manifest: Manifest, target: Target, root: Path, spark: SparkSession) -> Run:
-    """Return the run of a command that builds nothing: without a plan, and nobody hears its events."""
-
     def unheard(_: Event) -> None: ...
 
     place, lake = target.place(root), Lake(target.catalog)
@@ -54,7 +52,7 @@ class Run:
         id: of this run; it is in every commit.
         spark: the session from which each model gets one of its own.
         lake: the catalog, read without the JVM.
-        until: when a turn of `engine start` ends between two micro-batches, on the monotonic clock; None: no bound.
+        ends_at: when a turn of `engine start` ends between two micro-batches, on the monotonic clock; None: no bound.
     """
 
     id: str
@@ -67,7 +65,7 @@ class Run:
     emit: Emit
     reset: Reset | None = None
     stop: threading.Event = field(default_factory=threading.Event)
-    until: float | None = None
+    ends_at: float | None = None
 
     def state(self, model: Model) -> TableState:
         return table_state(self.target, model)
@@ -140,11 +138,7 @@ _WAIT_SECONDS, _POLL_SECONDS = 600.0, 1.0
 
 @contextmanager
 def locked_when_free(states: Sequence[TableState]) -> Iterator[tuple[int, ...]]:
-    """Hold the locks of tables, after the turn of whoever writes them.
-
-    Raises:
-        StateError: `table-locked`.
-    """
+    """Hold the locks of tables, after the turn of whoever writes them. Raises StateError: `table-locked`."""
     deadline, waits = time.monotonic() + _WAIT_SECONDS, False
     with ExitStack() as stack:
         while True:

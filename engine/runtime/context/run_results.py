@@ -94,7 +94,6 @@ def unfinished_results(events: Iterable[Event], manifest: Manifest, nodes: Itera
 
 
 def read_results(folder: Path) -> Mapping[str, Any] | None:
-    """What `write_results` wrote last; None if there is nothing, or nothing that can be read."""
     with TargetFolder(folder) as target:
         content = target.read(FILE)
     try:

@@ -55,8 +55,7 @@ BLOCKED = "erase-blocked"
 def check_blockers(run: Run, model: Model, tables: Sequence[ErasedTable]) -> None:
     """Check that nothing of a model is begun and not finished, and that nobody else keeps snapshots of its tables.
 
-    Raises:
-        StateError: `erase-blocked` with each reason, `drop-unfinished`; nothing was changed.
+    Raises StateError: `erase-blocked` with each reason, `drop-unfinished`; nothing was changed.
     """
     check_finished([run.state(model)])
     faults = [
@@ -75,7 +74,7 @@ def _unfinished(run: Run, model: Model, tables: Sequence[ErasedTable]) -> Iterat
         hint = f"Publish them first: engine test -s {model.name}, or engine publish {model.name} --accept"
         yield Diagnostic(BLOCKED, message, hint)
     state = folder.load()
-    if folder.pending() is not None or folder.journal.begun(Refresh) is not None:
+    if folder.unpublished() is not None or folder.journal.open_operation(Refresh) is not None:
         yield Diagnostic(BLOCKED, f"a full refresh of '{model.name}' is not finished", f"Finish it first: {build}")
     elif state is not None and model.streaming:
         checkpoint = read_checkpoint(folder, state.generation, files=False)
@@ -86,7 +85,7 @@ def _unfinished(run: Run, model: Model, tables: Sequence[ErasedTable]) -> Iterat
 
 def _rebuilt(run: Run) -> Iterator[Diagnostic]:
     for model in run.manifest.models:
-        if model.streaming and next_state(run.target, model).journal.begun(Rebuild) is not None:
+        if model.streaming and next_state(run.target, model).journal.open_operation(Rebuild) is not None:
             message = f"the rebuild of '{model.name}' is not published, and may have the rows"
             yield Diagnostic(BLOCKED, message, "Finish it, or remove it with engine build --rebuild --discard.")
 
@@ -106,8 +105,7 @@ def _pinning_references(table: ErasedTable) -> Iterator[Diagnostic]:
 def check_unread(run: Run, tables: Sequence[ErasedTable]) -> None:
     """Check that the streams of the project have read all rows of some tables.
 
-    Raises:
-        StateError: `erase-unread` with each stream; nothing was changed.
+    Raises StateError: `erase-unread` with each stream; nothing was changed.
     """
     streams = positions(run.manifest, run.target)
     faults = [d for table in tables for d in unread_faults(streams, table.owner, table.relation, table.facts)]
@@ -137,13 +135,13 @@ class Erasure:
 
     run: Run
     request: EraseRequest
-    found: tuple[MatchedTable, ...]
+    matched_tables: tuple[MatchedTable, ...]
     batches: tuple[StatePath, ...]
     unsearched: tuple[str, ...] = ()
 
     @property
     def some(self) -> bool:
-        return bool(self.batches) or any(matched.matches.some for matched in self.found)
+        return bool(self.batches) or any(matched.matches.some for matched in self.matched_tables)
 
 
 @contextmanager
@@ -246,13 +244,13 @@ def _carry_out(erasure: Erasure) -> Iterator[MatchedTable]:
     session = run.spark.newSession()
     for folder in erasure.batches:
         remove_tree(folder)
-    for matched in erasure.found:
+    for matched in erasure.matched_tables:
         if matched.matches.some:
             _erase(run, matched)
             yield matched
     # Tables that killed builds have left beside the model's.
     full_refresh.clear_staging(run, model, session)
-    if any(matched.matches.some and matched.table.relation == model.relation for matched in erasure.found):
+    if any(matched.matches.some and matched.table.relation == model.relation for matched in erasure.matched_tables):
         # The rows of what a full refresh replaced are gone with the snapshots.
         discard_others(run.state(model), 0)
     initial_snapshot.drop_old_seeds(run, model, session)
@@ -279,7 +277,7 @@ def _erase(run: Run, matched: MatchedTable) -> None:
             raise _unexpired_error(table, snapshots_left)
         kill_points.reach("expired", relation.name)
     # Iceberg has removed most of them, and logs those that it could not.
-    remove_files(session, relation.sql, [*matches.files, *matches.older_files, *matches.left])
+    remove_files(session, relation.sql, [*matches.files, *matches.older_files, *matches.orphans])
 
 
 def _remaining_rows(table: ErasedTable, rows: DataFrame) -> DataFrame:

@@ -54,11 +54,7 @@ class EraseRequest:
 
 
 def check_model(model: Model) -> None:
-    """Check that a model has a table of its own in this target.
-
-    Raises:
-        UsageError: it has none.
-    """
+    """Check that a model has a table of its own in this target. Raises UsageError: it has none."""
     kind = model.materialized
     if not kind.traits.keeps_rows:
         names = [item.name for item in model.inputs]
@@ -75,8 +71,7 @@ def read_request(
 ) -> EraseRequest:
     """Check the conditions of a command.
 
-    Raises:
-        UsageError: `condition-syntax`, `unknown-column`; of the quarantine `usage` if there is none.
+    Raises UsageError: `condition-syntax`, `unknown-column`; of the quarantine `usage` if there is none.
     """
     columns = _checked(WHERE, where, str(model.relation), table, "customer_id = 42")
     if quarantine is not None:
@@ -215,10 +210,8 @@ _PLAIN = "abcdefghijklmnopqrstuvwxyz0123456789_"
 
 @dataclass(frozen=True, slots=True)
 class OtherCopy:
-    """A place that may have the rows; `command` removes them there; empty: there is none."""
-
     node: str
-    what: str
+    description: str
     command: str = ""
 
 
@@ -233,7 +226,6 @@ def _state(model: Model) -> Iterator[OtherCopy]:
 
 
 def _downstream(manifest: Manifest, request: EraseRequest) -> Iterator[OtherCopy]:
-    """The models that read the table, or what was made of it, near ones first."""
     names: dict[str, _Names | None] = {request.model.id: {name: name for name in request.columns}}
     for reader in manifest.models:
         above = [node for node in reader.depends_on if node in names]
@@ -290,7 +282,6 @@ def _copies(model: Model, above: str) -> dict[str, str]:
 
 
 def _rename_condition(names: _Names | None, new_names: _Names) -> _Names | None:
-    """The columns of the condition under other names; None: not all of them have one."""
     lower_names = {old.lower(): new for old, new in new_names.items()}
     if names is None or not {name.lower() for name in names.values()} <= lower_names.keys():
         return None

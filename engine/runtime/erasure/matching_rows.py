@@ -36,19 +36,19 @@ class Matches:
         files: of the current snapshot: they have such rows, or had them, and the rows are deleted and still there.
         older: how many files of earlier snapshots have such rows; None: they could not be read, and count as such.
         older_files: of earlier snapshots, that may have such rows.
-        left: files that no snapshot knows, of builds that were killed.
+        orphans: files that no snapshot knows, of builds that were killed.
     """
 
     rows: int = 0
     files: frozenset[str] = frozenset()
     older: int | None = 0
     older_files: frozenset[str] = frozenset()
-    left: tuple[str, ...] = ()
+    orphans: tuple[str, ...] = ()
     unjudged: int = 0
 
     @property
     def some(self) -> bool:
-        return bool(self.rows or self.files or self.left) or self.older != 0
+        return bool(self.rows or self.files or self.orphans) or self.older != 0
 
 
 def by_columns(condition: str) -> Judge:
@@ -130,7 +130,6 @@ def find_matches(
 
 
 def _orphan_files(locations: Collection[str], known_locations: Collection[str]) -> list[str]:
-    """The data files that are not among those that are known, however their locations are spelled."""
     known_paths = {_without_scheme(location) for location in known_locations}
     return [file for file in locations if file.endswith(".parquet") and _without_scheme(file) not in known_paths]
 

@@ -51,7 +51,7 @@ def positions(manifest: Manifest, target: Target) -> tuple[StreamPosition, ...]:
         folder = state_now(target, reader)
         if (state := folder.load()) is not None:
             checkpoint = read_checkpoint(folder, state.generation, files=False)
-            rebuilt = folder.pending() is not None
+            rebuilt = folder.unpublished() is not None
             if checkpoint.started is not None or rebuilt:
                 stream_positions.append(StreamPosition(reader, folder, state, checkpoint, rebuilt))
     return tuple(stream_positions)
@@ -79,7 +79,6 @@ def unread_faults(
 
 
 def _unread_by(position: StreamPosition, owner: Model, table: TableFacts, offsets: Sequence[dict[str, Any]]) -> int:
-    """How many snapshots have rows that a stream has not read; one that it has read in part is one of them."""
     items = [item for item in position.reader.inputs if item.stream and item.node == owner.id]
     ignores = bool(items) and all(item.on_upstream_delete is OnUpstreamDelete.IGNORE for item in items)
     ids = [snapshot.id for snapshot in table.history]

@@ -81,13 +81,12 @@ def find_beginnings(
 
 
 def drop_old_seeds(run: Run, model: Model, session: SparkSession) -> None:
-    """Drop the seeds of generations that are gone. Other tables stay."""
     relation, folder = model.relation, run.state(model)
     seed_name = re.compile(re.escape(relation.name) + r"__seed(\d+)_\w+")
     seed_generations = {
         name: int(match[1]) for name in run.lake.names(relation.schema) if (match := seed_name.fullmatch(name))
     }
-    live_generations = {*folder.generations(), *folder.replaced()} if seed_generations else set()
+    live_generations = {*folder.generations(), *folder.replaced_generations()} if seed_generations else set()
     for name, number in seed_generations.items():
         facts = run.lake.table(relation.schema, name) if number not in live_generations else None
         if facts is None:

@@ -167,7 +167,9 @@ def _compare(landed: Landed, reached: int | None) -> None:
     changed_by_source: dict[str, list[tuple[str, int, int]]] = {}
     for source in file_sources(landed.checkpoint):
         read_to, written_to = (reaches(landed.checkpoint, source, batch) for batch in (last, newest_batch))
-        comparison = compared(logged(landed.checkpoint, source), landed.accepted, current_times.of, read_to, written_to)
+        comparison = compared(
+            logged(landed.checkpoint, source), landed.accepted, current_times.modified_at, read_to, written_to
+        )
         missing_uris += comparison.missing
         for uri, noted in comparison.gone:
             gone_by_time.setdefault(noted, uri)
@@ -192,7 +194,7 @@ def _report_changed(landed: Landed, spec: SourceSpec, files: list[tuple[str, int
 
 
 def _warn_of_renamed(landed: Landed, gone_by_time: Mapping[int, str]) -> None:
-    """Warn of new files with the time of one that was read and is gone; `gone` are those by their time.
+    """Warn of new files with the time of one that was read and is gone; `gone_by_time` are those by their time.
 
     Spark's log has no sizes, so the time to the millisecond is all there is to know a file by.
     """
@@ -241,16 +243,16 @@ class _Times:
     """The times of files as they are now; a place that is not on this machine is listed once."""
 
     def __init__(self, landed: Landed) -> None:
-        self._found = landed
+        self._landed = landed
         self._elsewhere: dict[str, int] | None = None
 
-    def of(self, uri: str) -> int | None:
+    def modified_at(self, uri: str) -> int | None:
         """Milliseconds since 1970; None if there is no such file."""
         path = listing.local(uri)
         if path is not None:
             return modified(path)
         if self._elsewhere is None:
-            landed = self._found
+            landed = self._landed
             files = (listing.listed(landed.session, spec, landed.run.place) for spec in landed.specs)
             self._elsewhere = {file.uri: file.modified for some in files for file in some}
         return self._elsewhere.get(uri)

@@ -23,7 +23,7 @@ from engine.plan.deployed.checkpoint_facts import (
     RECORD,
     identified_stream,
     in_text,
-    recorded,
+    read_source_record,
     streams_by_view,
     with_earlier_tables,
 )
@@ -119,7 +119,7 @@ def check_sources(
     # With the initial snapshot of a table Spark has two sources for one name in the text.
     record_now = Recorded(planned, textual=[s.node for s in planned] == text, settings=model.facts.settings)
     checkpoint = folder.checkpoint(state.generation)
-    record_before = recorded(folder, state.generation)
+    record_before = read_source_record(folder, state.generation)
     reason = (
         source_changes.difference(record_before.streams, planned)
         if record_before is not None
@@ -175,7 +175,7 @@ def _is_of(checkpoint: StatePath, source: StreamSource) -> bool:
 
 
 def with_present_source_names(run: Run, model: Model, state: ModelState, folder: TableState) -> ModelState:
-    record_before = recorded(folder, state.generation)
+    record_before = read_source_record(folder, state.generation)
     if record_before is None:
         return state
     return source_changes.with_new_names(
@@ -184,7 +184,7 @@ def with_present_source_names(run: Run, model: Model, state: ModelState, folder:
 
 
 def recorded_dedup(run: Run, model: Model, folder: TableState, generation: int) -> dict[str, Sequence[str]]:
-    record_before = recorded(folder, generation)
+    record_before = read_source_record(folder, generation)
     if record_before is None or not record_before.dedup:
         return {}
     present_names = source_changes.renames(record_before.streams, present_streams(run, model, record_before.streams))

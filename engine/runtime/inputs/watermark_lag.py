@@ -78,12 +78,12 @@ class EventTimes:
     """The newest event time of each input.
 
     Attributes:
-        before: by input, what earlier builds knew: its newest event time, and when that came.
+        earlier_times: by input, what earlier builds knew: its newest event time, and when that came.
         newest: by view, what this run has seen.
     """
 
     inputs: tuple[Timed, ...]
-    before: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    earlier_times: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     newest: dict[str, datetime] = field(default_factory=dict)
 
     def see(self, record: Mapping[str, Any]) -> None:
@@ -95,12 +95,11 @@ class EventTimes:
                 self.newest[item.view] = max(at, self.newest.get(item.view, at))
 
     def by_name(self) -> dict[str, str | None]:
-        """The newest event time of this run by input; None: it had no row."""
         return {item.name: _text(self.newest[item.view]) if item.view in self.newest else None for item in self.inputs}
 
-    def known(self) -> dict[str, dict[str, str]]:
+    def merged_times(self) -> dict[str, dict[str, str]]:
         came = datetime.now(UTC).isoformat(timespec="seconds")
-        times = {name: dict(earlier) for name, earlier in self.before.items()}
+        times = {name: dict(earlier) for name, earlier in self.earlier_times.items()}
         for item in self.inputs:
             at = self.newest.get(item.view)
             if at is not None and _text(at) > times.get(item.name, {}).get(_NEWEST, ""):
@@ -123,15 +122,15 @@ class EventTimes:
         stands = f"at {_short(watermark)}" if watermark else "not set yet"
         ahead = max((i for i in self.inputs if i.view in positions and i is not last), key=lambda i: positions[i.view])
         message = (
-            f"'{last.name}' holds back the watermark of '{model.name}', which is {stands}: {self._why(last)}; "
+            f"'{last.name}' holds back the watermark of '{model.name}', which is {stands}: {self._lag_reason(last)}; "
             f"'{ahead.name}' is at {_short(_text(self.newest[ahead.view]))}"
         )
         return Diagnostic("watermark-held", message, _HINT.format(last.name), Level.WARNING, model.name)
 
-    def _why(self, item: Timed) -> str:
+    def _lag_reason(self, item: Timed) -> str:
         if item.view in self.newest:
             return f"its newest event time is {_short(_text(self.newest[item.view]))}"
-        if (earlier := self.before.get(item.name)) is None:
+        if (earlier := self.earlier_times.get(item.name)) is None:
             return "it has had no rows so far"
         came = _short(earlier.get("came", ""))
         return f"it had no rows in this build; its newest event time, {_short(earlier.get(_NEWEST, ''))}, came {came}"

@@ -43,8 +43,7 @@ RETAIN = ("history.expire.min-snapshots-to-keep", 1)
 def number_of(table: TableFacts, name_and_default: tuple[str, int]) -> int:
     """Return a property of a table that is a number.
 
-    Raises:
-        RunError: `maintenance-skipped`: it is something else; Iceberg would fail on it, too.
+    Raises RunError: `maintenance-skipped`: it is something else; Iceberg would fail on it, too.
     """
     name, default = name_and_default
     value = table.properties.get(name, str(default))

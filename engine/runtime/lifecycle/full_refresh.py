@@ -67,8 +67,7 @@ def keep_replaced_generation(run: Run, model: Model, session: SparkSession, tabl
 
     `run`: that holds the lock of the table.
 
-    Raises:
-        StateError: `lease-lost`; nothing was changed.
+    Raises StateError: `lease-lost`; nothing was changed.
     """
     folder = run.state(model)
     state, seconds = folder.load(), kept_seconds(model)
@@ -95,7 +94,7 @@ def settle_interrupted_refresh(model: Model, folder: TableState, lake_now: Lake)
     Needs no JVM; the staging table goes with the next start of the model (`clear_staging`).
     """
     discard_expired(folder)
-    pending_state = folder.pending()
+    pending_state = folder.unpublished()
     if pending_state is None:
         state = folder.load()
         folder.discard_before(state.generation if state is not None else 0)
@@ -131,7 +130,7 @@ def begin_generation(model: Model, folder: TableState, frame: DataFrame, table: 
     generation = generations.next_number(folder, table)
     if folder.lease is not None:
         folder.lease.check()
-    if (refresh_note := folder.journal.begun(Refresh)) is not None:
+    if (refresh_note := folder.journal.open_operation(Refresh)) is not None:
         folder.journal.begin(structs.replace(refresh_note, attempt=generation))
     # A kill may have left half a checkpoint of that number.
     folder.discard(generation)
@@ -177,7 +176,6 @@ def publish(
 
 
 def _record_published(model: Model, folder: TableState, published_state: ModelState) -> ModelState:
-    """Note that a generation is published; the older ones go, except one that is kept."""
     folder.save(published_state)
     folder.journal.end(Refresh)
     folder.discard_before(published_state.generation)

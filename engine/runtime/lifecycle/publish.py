@@ -31,7 +31,6 @@ from engine.state.operations import Refresh
 
 
 def branch_of(model: Model) -> str | None:
-    """The branch that a model's micro-batches are committed to; None: main."""
     return STAGED if waits(model) else None
 
 
@@ -40,8 +39,7 @@ def as_written(run: Run, model: Model, back_to: int | None = None) -> TableFacts
 
     `back_to`: a snapshot that should be in its history, also if it has expired.
 
-    Raises:
-        StateError: `staged-rows`: rows wait, and the model does not make them wait any more; `publish-diverged`.
+    Raises StateError: `staged-rows`: rows wait, and the model does not make them wait any more; `publish-diverged`.
     """
     table = run.lake.table(model.relation.schema, model.relation.name, STAGED, back_to)
     if table is None or STAGED not in table.branches:
@@ -51,11 +49,6 @@ def as_written(run: Run, model: Model, back_to: int | None = None) -> TableFacts
 
 
 def _check(run: Run, model: Model, table: TableFacts) -> None:
-    """Check that the staged rows can be published.
-
-    Raises:
-        StateError: `staged-rows`, `publish-diverged`.
-    """
     main = run.lake.table(model.relation.schema, model.relation.name)
     if (fault := staged_fault(model, table, main)) is not None:
         raise StateError.of((fault,))
@@ -90,16 +83,15 @@ def publish(run: Run, model: Model) -> int | None:
 def _note_table(run: Run, model: Model, folder: TableState) -> None:
     state, table = folder.load(), run.lake.table(model.relation.schema, model.relation.name)
     if state is not None and table is not None:
-        folder.save(replace(state, made=table.made))
+        folder.save(replace(state, made=table.shape))
 
 
 def _staged_refresh(folder: TableState) -> ModelState | None:
-    pending_state = folder.pending()
+    pending_state = folder.unpublished()
     return pending_state if pending_state is not None and pending_state.phase is Phase.STAGED else None
 
 
 def staged_rows(run: Run, model: Model) -> str | None:
-    """What gives the rows of a model that wait, as SQL reads it; None: none do."""
     staged_state = _staged_refresh(run.state(model))
     if staged_state is not None:
         return full_refresh.staging(model, staged_state.generation).sql
@@ -128,23 +120,23 @@ def with_staged_rows(run: Run, test: DataTest) -> str:
 
 @dataclass(slots=True)
 class Gates:
-    """What the tests of one run say about the staged rows; `chosen`: those of the run that have not ended, by model."""
+    """The tests of one run that decide on staged rows; `remaining_tests`: those that have not ended, by model."""
 
     run: Run
     deciding: Mapping[str, frozenset[str]]
-    chosen: dict[str, set[str]]
+    remaining_tests: dict[str, set[str]]
     passed: set[str] = field(default_factory=set)
     _rebuilt: list[str] = field(default_factory=list)
     _guard: threading.Lock = field(default_factory=threading.Lock)
 
     def built(self, model: Model) -> tuple[Diagnostic, ...]:
-        if model.id not in self.deciding or self.chosen[model.id]:
+        if model.id not in self.deciding or self.remaining_tests[model.id]:
             return ()
         return self._decide(model)
 
     def tested(self, test: DataTest, status: Status) -> tuple[Diagnostic, ...]:
         with self._guard:
-            remaining = self.chosen.get(test.model, set())
+            remaining = self.remaining_tests.get(test.model, set())
             if test.id not in remaining:
                 return ()
             remaining.discard(test.id)

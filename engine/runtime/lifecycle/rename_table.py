@@ -106,10 +106,9 @@ def _rename(config: CatalogConfig, table: RenamedTable) -> None:
 
 
 def _rewrite_state(folder: TableState, renaming: Renaming) -> None:
-    """Have the state name the tables as they are called now, that of generations which are kept, too."""
     for state in folder.states():
         folder.save(_moved_state(folder, renaming, state))
-    for number in {*folder.generations(), *folder.replaced()}:
+    for number in {*folder.generations(), *folder.replaced_generations()}:
         replaced_generation = noted_previous(folder, number)
         if replaced_generation is not None:
             save_previous(
@@ -137,7 +136,6 @@ if TYPE_CHECKING:
 
 
 def rename_columns(run: Run, models: Iterable[Model], deployed: Mapping[str, DeployedModel]) -> None:
-    """Give the columns of tables their names; the locks of the tables must be held."""
     for model in models:
         deployed_model = deployed.get(model.id, DeployedModel())
         for relation, names in _initial_snapshots(run.manifest, model, deployed_model):

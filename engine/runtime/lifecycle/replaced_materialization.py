@@ -45,8 +45,7 @@ def kind_changed(run: Run, model: Model) -> bool:
 def stands_as_view(run: Run, session: SparkSession, model: Model, table: TableFacts | None) -> bool:
     """Return whether a view has the name of a table to be made; only the model's own is dropped, by a full refresh.
 
-    Raises:
-        StateError: `name-taken` if the model did not make it, `state-missing` without a full refresh.
+    Raises StateError: `name-taken` if the model did not make it, `state-missing` without a full refresh.
     """
     if table is not None:
         return False

@@ -38,8 +38,7 @@ _SHOWN = 200
 def state_after_reset(run: Run, model: Model, folder: TableState) -> ModelState:
     """The state of the generation that a reset begins, which is not saved yet.
 
-    Raises:
-        StateError: `name-taken`: the table was not made by the model.
+    Raises StateError: `name-taken`: the table was not made by the model.
     """
     table = publish.as_written(run, model)
     earlier_state = folder.load()

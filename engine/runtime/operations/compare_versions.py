@@ -40,15 +40,15 @@ class ComparedColumn:
     """A column of two versions of a table.
 
     Attributes:
-        before: its type in the earlier version, as Spark prints it; None: it is new.
-        now: the same in the later one; None: it is gone.
+        earlier_type: its type in the earlier version, as Spark prints it; None: it is new.
+        later_type: the same in the later one; None: it is gone.
         differing: keys in both with another value of it; None: it cannot be compared.
         sums: of a number, in the earlier and the later version; None: it is none, or has no rows.
     """
 
     name: str
-    before: str | None
-    now: str | None
+    earlier_type: str | None
+    later_type: str | None
     differing: int | None = None
     sums: tuple[Any, Any] | None = None
 
@@ -64,7 +64,7 @@ class VersionDifference:
         differing: keys in both whose other columns differ; without a key 0.
     """
 
-    what: str
+    description: str
     rows: tuple[int, int]
     key: tuple[str, ...]
     only: tuple[int, int] | None
@@ -72,8 +72,8 @@ class VersionDifference:
     columns: tuple[ComparedColumn, ...]
 
     @property
-    def same(self) -> bool:
-        same_types = all(column.before == column.now for column in self.columns)
+    def is_empty(self) -> bool:
+        same_types = all(column.earlier_type == column.later_type for column in self.columns)
         return self.rows[0] == self.rows[1] and self.only in {None, (0, 0)} and not self.differing and same_types
 
 
@@ -88,7 +88,7 @@ def compare(manifest: Manifest, target: Target, root: Path, model: Model, target
     """
     folder, replaced_generation = table_state(target, model), _replaced_generation(target, model)
     table = Lake(target.catalog).table(model.relation.schema, model.relation.name)
-    staged = table is not None and (STAGED in table.branches or folder.pending() is not None)
+    staged = table is not None and (STAGED in table.branches or folder.unpublished() is not None)
     if not model.in_catalog or (replaced_generation is None and not staged):
         raise UsageError("usage", f"there is nothing to compare '{model.name}' with", _HINT)
     with spark_session(target, target_dir) as spark:
@@ -102,10 +102,9 @@ def _compared(run: Run, model: Model) -> VersionDifference:
 def compare_relations(
     session: SparkSession, model: Model, description: str, earlier_sql: str, later_sql: str
 ) -> VersionDifference:
-    """Compare two versions of a model's table, each as SQL reads it; `what` they are, in words.
+    """Compare two versions of a model's table, each as SQL reads it; `description`: what they are, in words.
 
-    Raises:
-        RunError: `query-failed`.
+    Raises RunError: `query-failed`.
     """
     key = model.write.unique_key if not model.write.history else ()
     try:
@@ -180,7 +179,6 @@ def _comparable(kind: DataType) -> bool:
 
 
 def _numbers(frame: DataFrame, names: Sequence[str]) -> dict[str, Any]:
-    """The number of rows, under an empty name, and the sum of each number."""
     from pyspark.sql import functions as f
     from pyspark.sql.types import NumericType
 

@@ -61,7 +61,7 @@ def _needed(target: Target, manifest: Manifest | None) -> frozenset[str]:
 def machine(
     master: str | None = None, memory: str | None = None, needed_jars: frozenset[str] | None = None
 ) -> Iterator[Finding]:
-    """Check what does not depend on a project; `needed`: coordinates of jars; None: those of every project."""
+    """Check what does not depend on a project; `needed_jars`: coordinates of jars; None: those of every project."""
     if needed_jars is None:
         needed_jars = frozenset(name for name, _, _ in status(CORE))
     spark, iceberg = metadata.version("pyspark"), metadata.version("pyiceberg")

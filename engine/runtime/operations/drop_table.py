@@ -43,7 +43,7 @@ class Part:
         role: what it is to the model: table, view, quarantine, ...
         uuid: of the table or view; empty: its metadata is gone.
         folder: with its files, which go too; None: they stay.
-        stored: what it is now; None: a drop before has taken it out of the catalog.
+        stored_relation: what it is now; None: a drop before has taken it out of the catalog.
     """
 
     role: str
@@ -51,16 +51,16 @@ class Part:
     name: str
     uuid: str
     folder: PurePath | None
-    stored: StoredRelation | None = None
+    stored_relation: StoredRelation | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Drop:
-    """What is removed of a table that the state knows: `parts` in this order, then the state; `kept`: what stays."""
+    """What is removed of a table with a state: `parts` in this order, then the state; `retained`: what stays."""
 
-    known: KnownTable
+    table: KnownTable
     parts: tuple[Part, ...]
-    kept: tuple[str, ...] = ()
+    retained: tuple[str, ...] = ()
 
 
 def plan_drop(target: Target, table: KnownTable) -> Drop:
@@ -72,7 +72,7 @@ def plan_drop(target: Target, table: KnownTable) -> Drop:
     """
     config, folder = target.catalog, table.folder
     entries = {entry.name: entry for entry in client(config).entries(folder.schema)}
-    drop_note = folder.journal.begun(operations.Drop) or operations.Drop()
+    drop_note = folder.journal.open_operation(operations.Drop) or operations.Drop()
     owners = {table.model, drop_note.model or table.model}
     parts: list[Part] = []
     kept_notes: list[str] = []
@@ -91,9 +91,9 @@ def plan_drop(target: Target, table: KnownTable) -> Drop:
                 parts.append(_part(role, table_beside))
     parts += _parts_of_interrupted_drop(config, drop_note, {(part.schema, part.name, part.uuid) for part in parts})
     kept_notes += [
-        f"the files of {folder.catalog}.{part.schema}.{part.name} stay: {part.stored.kept}"
+        f"the files of {folder.catalog}.{part.schema}.{part.name} stay: {part.stored_relation.kept_reason}"
         for part in parts
-        if part.stored is not None and part.stored.kept
+        if part.stored_relation is not None and part.stored_relation.kept_reason
     ]
     return Drop(table, tuple(parts), tuple(kept_notes))
 
@@ -101,8 +101,7 @@ def plan_drop(target: Target, table: KnownTable) -> Drop:
 def find_failing_rows(target: Target) -> tuple[Part, ...]:
     """Find the tables that keep the failing rows of data tests; those of other programs carry no mark.
 
-    Raises:
-        SetupError: `lake-outside`, `catalog-unusable`.
+    Raises SetupError: `lake-outside`, `catalog-unusable`.
     """
     config = target.catalog
     entries = client(config).entries(failing_rows(target, "").schema)
@@ -111,11 +110,7 @@ def find_failing_rows(target: Target) -> tuple[Part, ...]:
 
 
 def drop_part(target: Target, part: Part) -> None:
-    """Remove a table that has no state.
-
-    Raises:
-        SetupError: `catalog-unusable`, `catalog-busy`, `lake-outside`.
-    """
+    """Remove a table that has no state. Raises SetupError: `catalog-unusable`, `catalog-busy`, `lake-outside`."""
     _remove(target.catalog, part)
 
 
@@ -128,7 +123,7 @@ def carry_out(
         SetupError: `catalog-unusable`, `catalog-busy`, `lake-outside`.
         StateError: `state-unwritable`.
     """
-    table, journal = drop.known, drop.known.folder.journal
+    table, journal = drop.table, drop.table.folder.journal
 
     def remove(part: Part) -> None:
         _remove(target.catalog, part)
@@ -143,13 +138,9 @@ def carry_out(
 
 
 def check_finished(states: Sequence[TableState]) -> None:
-    """Check that no drop of these tables was begun and not finished.
-
-    Raises:
-        StateError: `drop-unfinished`.
-    """
+    """Check that no drop of these tables was begun and not finished. Raises StateError: `drop-unfinished`."""
     for folder in states:
-        if folder.journal.begun(operations.Drop) is not None:
+        if folder.journal.open_operation(operations.Drop) is not None:
             message = f"the drop of {folder.name} was interrupted"
             raise StateError("drop-unfinished", message, f"Finish it: engine drop {folder.name}", node=folder.table)
 
@@ -188,7 +179,7 @@ def _parts_of_interrupted_drop(
 def _remove(config: CatalogConfig, part: Part) -> None:
     catalog = client(config)
     for _ in range(_ATTEMPTS):
-        entries = catalog.entries(part.schema) if part.stored is not None else ()
+        entries = catalog.entries(part.schema) if part.stored_relation is not None else ()
         entry = next((entry for entry in entries if entry.name == part.name), None)
         # A commit of others moves the metadata file; the table stays what it is.
         if entry is None or table_removal.stored_relation(config, entry).uuid != part.uuid or catalog.remove(entry):
@@ -204,15 +195,13 @@ ACCEPTED = (DOWNSTREAM_STOPS, FILES_GONE, PROTECTED)
 def resolve_tables(manifest: Manifest, target: Target, root: Path, names: Sequence[str]) -> tuple[KnownTable, ...]:
     """The tables that some names mean: of a model, or a table with or without its schema and catalog.
 
-    Raises:
-        UsageError: a name means none, or several.
+    Raises UsageError: a name means none, or several.
     """
     tables = all_tables(manifest, target, root)
     return tuple({table.name: table for name in names for table in [_resolve_table(name, tables)]}.values())
 
 
 def all_tables(manifest: Manifest, target: Target, root: Path) -> tuple[KnownTable, ...]:
-    """The tables that this project and target have built, and those of its models, which may not exist."""
     tables = {table.name: table for table in built_tables(manifest, target, root)}
     for model in manifest.models:
         if model.in_catalog:
@@ -249,7 +238,9 @@ def refusals(
     models = [model for model in manifest.models if model.in_catalog and str(model.relation) in names]
     protected = (model for model in models if model.operation.full_refresh is False and PROTECTED not in accept)
     faults = [_protected(model) for model in protected]
-    faults += [interrupted(t.name, note.to) for t in tables if (note := t.folder.journal.begun(Rename)) is not None]
+    faults += [
+        interrupted(t.name, note.to) for t in tables if (note := t.folder.journal.open_operation(Rename)) is not None
+    ]
     if FILES_GONE not in accept:
         faults += [d for m in models if table_state(target, m).load() for d in files_gone(manifest, m)]
     if DOWNSTREAM_STOPS not in accept:

@@ -34,8 +34,6 @@ class _Lines(str):
 
 
 class _Dumper(yaml.SafeDumper):
-    """Writes long schemas as blocks, and lists inside what holds them."""
-
     def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:
         del indentless
         super().increase_indent(flow, indentless=False)
@@ -53,8 +51,7 @@ def unreadable_settings(source: Source, manifest: Manifest) -> tuple[Diagnostic,
 def inspect(source: Source, target: Target, root: Path, target_dir: Path) -> str:
     """The declaration of a source as YAML, with the columns that a registry or a sample shows.
 
-    Raises:
-        EngineError: it cannot be reached, or has nothing that shows its columns.
+    Raises EngineError: it cannot be reached, or has nothing that shows its columns.
     """
     columns = known_columns(source.spec, target.place(root))
     return declaration(source, columns) if columns is not None else _sampled(source, target, root, target_dir)

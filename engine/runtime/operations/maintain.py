@@ -99,8 +99,7 @@ def maintain(
 
     `manifest`: all models: each may be a reader.
 
-    Raises:
-        SetupError: Spark or the catalog cannot be had; what is wrong with a table is in its result.
+    Raises SetupError: Spark or the catalog cannot be had; what is wrong with a table is in its result.
     """
     lake = Lake(target.catalog)
     tables = [(m, r, t) for m in models for r in relations_of(m) if (t := lake.table(r.schema, r.name)) is not None]

@@ -59,7 +59,6 @@ class Lateness:
 
     @property
     def delay_seconds(self) -> int:
-        """The shortest usual delay that covers 99.9 percent of the rows."""
         covered = self.percentiles[-2]
         return next((delay for delay in _DELAYS if delay >= covered), math.ceil(covered / _DAY) * _DAY)
 
@@ -84,8 +83,8 @@ def measure_lateness(source: Source, event_time: str, target: Target, root: Path
         try:
             lateness = _measure(kind.read_batch(spark, spec, place), arrival, event_time)
         except spark_exceptions() as error:
-            told = unreadable(error) or (f"'{source.name}' cannot be read: {summary(str(error))}", "")
-            raise RunError("source-unreadable", *told) from error
+            message_and_hint = unreadable(error) or (f"'{source.name}' cannot be read: {summary(str(error))}", "")
+            raise RunError("source-unreadable", *message_and_hint) from error
     if not lateness.rows:
         message = f"the source '{source.name}' has no row with '{event_time}'"
         raise SetupError("sample-empty", message, "Land or send records, and run the command again.")

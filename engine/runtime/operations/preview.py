@@ -54,7 +54,6 @@ def preview(
 
 
 def _first_rows(frame: DataFrame, limit: int | None, sort: Sequence[tuple[str, bool]]) -> DataFrame:
-    """The first rows; NULL is last, as in a stored table."""
     from pyspark.sql import functions as f
 
     columns = []

@@ -50,17 +50,14 @@ UNAVAILABLE = "rollback-unavailable"
 
 @dataclass(frozen=True, slots=True)
 class Rollback:
-    """A table that goes back to the generation before."""
-
     model: Model
     folder: TableState
-    previous: PreviousGeneration
+    replaced_generation: PreviousGeneration
     table: TableFacts
-    begun: bool = False
+    is_resumed: bool = False
 
     @property
     def rows(self) -> int | None:
-        """The rows that readers see then; None: not known."""
         return self.table.rows
 
 
@@ -111,7 +108,7 @@ def _unavailable(model: Model, message: str, hint: str) -> Diagnostic:
 
 def _rollback(target: Target, lake: Lake, model: Model) -> Rollback | Diagnostic:
     folder, relation = table_state(target, model), model.relation
-    note = folder.journal.begun(operations.Rollback)
+    note = folder.journal.open_operation(operations.Rollback)
     replaced_generation = noted_previous(folder, note.to) if note is not None else previous_generation(folder)
     table = lake.table(relation.schema, relation.name, PREVIOUS)
     if (
@@ -133,14 +130,14 @@ def _rollback(target: Target, lake: Lake, model: Model) -> Rollback | Diagnostic
 
 
 def _faults(manifest: Manifest, lake: Lake, rollback: Rollback) -> Iterator[Diagnostic]:
-    if rollback.begun:
+    if rollback.is_resumed:
         return
-    model, state, table = rollback.model, rollback.previous.state, rollback.table
+    model, state, table = rollback.model, rollback.replaced_generation.state, rollback.table
     build = f"engine build -s {model.name}"
     if (
         STAGED in table.branches
-        or rollback.folder.pending() is not None
-        or rollback.folder.journal.begun(operations.Refresh) is not None
+        or rollback.folder.unpublished() is not None
+        or rollback.folder.journal.open_operation(operations.Refresh) is not None
     ):
         message = f"a build of '{model.name}' is not finished, or its rows are staged"
         yield _unavailable(model, message, f"Finish it first: {build}, or engine publish {model.name} --accept")
@@ -168,10 +165,10 @@ def _unread_gone(
 ) -> Diagnostic | None:
     """Say so if a table that a model streams from has no longer what the earlier generation had not read of it."""
     read_nodes = [manifest.nodes[item.node] for item in rollback.model.inputs if item.stream]
-    if rollback.begun or not all(isinstance(node, Model) for node in read_nodes):
+    if rollback.is_resumed or not all(isinstance(node, Model) for node in read_nodes):
         return None
     back = {rolled_back.model.id: rolled_back.table for rolled_back in rollbacks_together}
-    state, folder = rollback.previous.state, rollback.folder
+    state, folder = rollback.replaced_generation.state, rollback.folder
     relations = [node.relation for node in read_nodes if isinstance(node, Model) and node.id not in back]
     names = [(relation.schema, relation.name) for relation in relations]
     # The tables with their first rows.
@@ -207,7 +204,7 @@ def _deletes_gone(lake: Lake, rollback: Rollback) -> bool:
 def _stopped(manifest: Manifest, target: Target, rollbacks_together: Sequence[Rollback]) -> Iterator[Diagnostic]:
     back = {rollback.model.id: rollback for rollback in rollbacks_together}
     for rollback in rollbacks_together:
-        if rollback.begun:
+        if rollback.is_resumed:
             continue
         then = {snapshot.id for snapshot in rollback.table.history} | {s.parent for s in rollback.table.history}
         lost_snapshots = rollback.table.snapshots - then
@@ -223,7 +220,7 @@ def _stopped(manifest: Manifest, target: Target, rollbacks_together: Sequence[Ro
 
 def _positions(target: Target, reader: Model, back: Rollback | None) -> Iterator[int]:
     folder = state_now(target, reader)
-    state = back.previous.state if back is not None else folder.load()
+    state = back.replaced_generation.state if back is not None else folder.load()
     for offset in spark_checkpoint.standing(folder.checkpoint(state.generation)) if state is not None else ():
         if isinstance(snapshot := offset.get("snapshot_id"), int):
             yield snapshot
@@ -266,13 +263,13 @@ def roll_back(run: Run, rollback: Rollback) -> None:
 
     Args:
         run: with the session and the lock of the table.
-        one: what comes back, as it was found under the lock.
+        rollback: what comes back, as it was found under the lock.
 
     Raises:
         StateError: `lease-lost`, `state-unreadable`.
     """
-    model, folder, replaced_generation = rollback.model, run.state(rollback.model), rollback.previous
-    note = folder.journal.begun(operations.Rollback)
+    model, folder, replaced_generation = rollback.model, run.state(rollback.model), rollback.replaced_generation
+    note = folder.journal.open_operation(operations.Rollback)
     if note is None:
         state = folder.load()
         if state is None:
@@ -291,7 +288,7 @@ def roll_back(run: Run, rollback: Rollback) -> None:
 
 def _exchange(run: Run, rollback: Rollback, current_generation: int) -> None:
     """Put the table back, and keep what it is now; done before, it stays as it is."""
-    model, folder, replaced_generation = rollback.model, run.state(rollback.model), rollback.previous
+    model, folder, replaced_generation = rollback.model, run.state(rollback.model), rollback.replaced_generation
     relation, session = model.relation, run.spark.newSession()
     table = run.lake.table(relation.schema, relation.name)
     if table is not None and table.holds(replaced_generation.table.snapshot):

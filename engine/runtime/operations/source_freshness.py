@@ -33,8 +33,6 @@ _log = logging.getLogger("engine.runtime")
 
 
 class FreshnessVerdict(StrEnum):
-    """The status of a source; dbt's words."""
-
     PASS = "pass"  # noqa: S105 - no password
     WARN = "warn"
     ERROR = "error"
@@ -77,8 +75,7 @@ def check_freshness(
 ) -> Iterator[SourceFreshness]:
     """Look at sources with bounds, one after the other.
 
-    Raises:
-        SetupError: Spark cannot be had; what is wrong with a source is in its result.
+    Raises SetupError: Spark cannot be had; what is wrong with a source is in its result.
     """
     place = target.place(root)
     reads = [source for source in sources if _committed_at(source) is None]
@@ -147,8 +144,7 @@ def unread_by_model(
 
     A model that was never built waits for all there is.
 
-    Raises:
-        EngineError: the source cannot be asked.
+    Raises EngineError: the source cannot be asked.
     """
     readers = [m for m in manifest.models if any(i.node == source.id and i.stream for i in m.inputs)]
     count_unread = answers_of(source.spec.format).waiting

@@ -161,11 +161,6 @@ def submission(
 
 
 def submit(prepared: Submission, folder: Path) -> int:
-    """Run spark-submit and return its exit code.
-
-    Raises:
-        SetupError: `java-missing`, `java-version`.
-    """
     java = find_java()
     files = {"properties": folder / "spark.properties", "main": folder / "headrace_main.py"}
     write_properties(files["properties"], prepared.conf)
@@ -228,8 +223,7 @@ def _startup_conf(target: Target, target_dir: Path, manifest: Manifest, mode: De
 def _project_files(root: Path) -> dict[str, Path]:
     """The files that a compilation reads, by their names in the project.
 
-    Raises:
-        ProjectError: `secret-misplaced`: one holds a key or a token.
+    Raises ProjectError: `secret-misplaced`: one holds a key or a token.
     """
     files = {
         name: Path(path) for name, path in read_files(root, load_project(root).paths).items() if Path(path).is_file()

@@ -74,7 +74,6 @@ class Observed:
 
 
 def observed(session: SparkSession, execution: Any, watched_inputs: Iterable[Watched]) -> dict[str, Observed]:
-    """What an execution saw, by view."""
     metrics_by_name = executions.observed(execution)
     return {
         item.view: _observed(session, execution, item, metrics_by_name.get(item.observation)) for item in watched_inputs
@@ -133,7 +132,7 @@ def refused(
 ) -> RunError | None:
     """The error that ends a model at bad records of an input with `fail`, with the first of them.
 
-    `seen`: what it saw of each view; None: they are counted now, as the execution did not come to its end.
+    `observations`: what it saw of each view; None: they are counted now, as the execution did not come to its end.
     """
     for item in watched_inputs:
         if item.policy is not OnBadRecord.FAIL or (observations is not None and not observations[item.view].bad):
@@ -228,7 +227,7 @@ def _file(uri: str, raw: bytes | None) -> str:
 @dataclass(slots=True)
 class TakenOut:
     bad: dict[str, int] = field(default_factory=dict)
-    all: dict[str, int] = field(default_factory=dict)
+    records: dict[str, int] = field(default_factory=dict)
 
     def refused(
         self,
@@ -242,7 +241,7 @@ class TakenOut:
             observation = observations[item.view]
             if item.policy is OnBadRecord.FAIL or not observation.bad:
                 continue
-            bad, read = observation.bad + self.bad.get(item.view, 0), observation.read + self.all.get(item.view, 0)
+            bad, read = observation.bad + self.bad.get(item.view, 0), observation.read + self.records.get(item.view, 0)
             if item.limit.exceeded(bad, read):
                 return _error(item, bad, read, first_lines(session, execution, item))
         return None
@@ -252,7 +251,7 @@ class TakenOut:
         for item in watched_inputs:
             if item.policy is not OnBadRecord.FAIL and item.once:
                 self.bad[item.view] = observations[item.view].bad + self.bad.get(item.view, 0)
-                self.all[item.view] = observations[item.view].read + self.all.get(item.view, 0)
+                self.records[item.view] = observations[item.view].read + self.records.get(item.view, 0)
 
 
 def _error(item: Watched, bad: int, read: int, lines: list[str]) -> RunError:

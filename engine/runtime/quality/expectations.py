@@ -44,12 +44,10 @@ _SAMPLES = ("first", "min", "max")
 
 
 def splits(checks: Iterable[Expectation]) -> bool:
-    """Whether rows may go to two tables."""
     return any(check.on_fail is OnFail.QUARANTINE for check in checks)
 
 
 def parted(checks: Iterable[Expectation], failed_counts: Mapping[str, int]) -> bool:
-    """Whether rows do go to two tables."""
     return any(failed_counts[check.name] for check in checks if check.on_fail is OnFail.QUARANTINE)
 
 

@@ -22,18 +22,18 @@ class LiveNode:
     Attributes:
         id: of the model; of a group of tests `tests.` and the id of what they test.
         upstream: ids of live nodes that must have succeeded before its turn.
-        after: ids of live nodes whose commit makes it due.
+        commit_triggers: ids of live nodes whose commit makes it due.
         sources: ids of sources whose new input makes it due.
-        every: seconds between the beginnings of two turns, at least.
+        min_seconds: seconds between the beginnings of two turns, at least.
         schedule: when it is due; None: when something changed.
     """
 
     id: str
     run: tuple[str, ...]
     upstream: frozenset[str] = frozenset()
-    after: frozenset[str] = frozenset()
+    commit_triggers: frozenset[str] = frozenset()
     sources: frozenset[str] = frozenset()
-    every: float = 0.0
+    min_seconds: float = 0.0
     schedule: Schedule | None = None
 
 

@@ -60,8 +60,7 @@ def take_over(run: Run, session: SparkSession, model: Model, state: ModelState, 
 
     `run`: that holds the locks.
 
-    Raises:
-        StateError: `name-taken`.
+    Raises StateError: `name-taken`.
     """
     batch = generations.NO_BATCH if state.batch is None else state.batch
     markers = run.markers(model, state, batch)
@@ -87,13 +86,13 @@ class PublishedInput:
 
     Attributes:
         snapshot: the commit that published its rows.
-        before: the snapshots of the table in which they were made.
+        rebuilt_snapshots: the snapshots of the table in which they were made.
     """
 
     relation: str
     uuid: str
     snapshot: SnapshotFacts
-    before: frozenset[int]
+    rebuilt_snapshots: frozenset[int]
 
     @property
     def files(self) -> int:
@@ -104,8 +103,7 @@ class PublishedInput:
 def published_input(model: Model, state: ModelState, table: TableFacts, rebuilt_table: TableFacts) -> PublishedInput:
     """Find the commit that published a rebuilt table.
 
-    Raises:
-        StateError: `rebuild-unfinished`: the commit has expired.
+    Raises StateError: `rebuild-unfinished`: the commit has expired.
     """
     first = next((s for s in reversed(table.history) if generations.wrote(state, s) and s.parent is None), None)
     if first is None:
@@ -125,11 +123,10 @@ def copy_rebuilt_generation(
     """Make the generation that was built beside a model's table the pending one of that table.
 
     `run`: that holds the locks of both tables.
-    `beside`: the state of the table in which it was made; its last micro-batch is committed.
+    `rebuilt_folder`: the state of the table in which it was made; its last micro-batch is committed.
     `inputs`: the tables that were rebuilt and published before, by the id of their model.
 
-    Raises:
-        StateError: `state-unreadable`, `lease-lost`.
+    Raises StateError: `state-unreadable`, `lease-lost`.
     """
     rebuilt_state, folder = rebuilt_folder.load(), run.state(model)
     if rebuilt_state is None:
@@ -145,7 +142,7 @@ def copy_rebuilt_generation(
     copy_generation(rebuilt_folder, rebuilt_state.generation, folder, number, tables)
     for published in inputs.values():
         moved_offsets = offsets_to_move(
-            folder.checkpoint(number), published.before, published.snapshot.id, published.files
+            folder.checkpoint(number), published.rebuilt_snapshots, published.snapshot.id, published.files
         )
         state = state if moved_offsets is None else moved_offsets.write(folder, state)
     folder.save_facts(number, state.fingerprint, plain(model.facts))
@@ -202,7 +199,7 @@ def _caught_up(rebuild: Rebuild) -> bool:
 def _unread(rebuild: Rebuild) -> Iterator[str]:
     lake = Lake(rebuild.target.catalog)
     for node in rebuild.models:
-        reader = rebuild.made(node)
+        reader = rebuild.rebuilt_model(node)
         folder = next_state(rebuild.target, rebuild.model(node))
         state = folder.load()
         if state is None:
@@ -210,7 +207,9 @@ def _unread(rebuild: Rebuild) -> Iterator[str]:
             continue
         checkpoint = read_checkpoint(folder, state.generation, files=False)
         position = StreamPosition(reader, folder, state, checkpoint, rebuilt=False)
-        owners = [rebuild.made(item.node) for item in reader.inputs if item.stream and item.node in rebuild.models]
+        owners = [
+            rebuild.rebuilt_model(item.node) for item in reader.inputs if item.stream and item.node in rebuild.models
+        ]
         tables = ((owner, lake.table(owner.relation.schema, owner.relation.name)) for owner in owners)
         unread = (any(unread_faults([position], owner, owner.relation, table)) for owner, table in tables if table)
         if position.in_flight or any(unread):

@@ -70,7 +70,7 @@ def _rename_faults(target: Target, model: Model) -> Iterator[Diagnostic]:
 
 def _name_faults(lake: Lake, target: Target, model: Model, same_name_model: Model | None) -> Iterator[Diagnostic]:
     relation, folder = next_relation(model.relation), next_state(target, model)
-    rebuild_note = folder.journal.begun(Rebuild)
+    rebuild_note = folder.journal.open_operation(Rebuild)
     if rebuild_note is not None and rebuild_note.model == model.name and same_name_model is None:
         return
     table = lake.table(relation.schema, relation.name)

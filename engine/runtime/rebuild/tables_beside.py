@@ -60,7 +60,7 @@ class Rebuild:
             raise TypeError(node)
         return project_model
 
-    def made(self, node: str) -> Model:
+    def rebuilt_model(self, node: str) -> Model:
         model = self.next_project.nodes[node]
         if not isinstance(model, Model):
             raise TypeError(node)
@@ -70,7 +70,7 @@ class Rebuild:
         return next_state(self.target, self.model(node)).journal
 
     def notes(self) -> dict[str, operations.Rebuild]:
-        noted = ((i, self.journal(i).begun(operations.Rebuild)) for i in self.models)
+        noted = ((i, self.journal(i).open_operation(operations.Rebuild)) for i in self.models)
         return {i: note for i, note in noted if note is not None and note.model == self.model(i).name}
 
 
@@ -108,8 +108,7 @@ def steps_completed(rebuild: Rebuild) -> frozenset[str]:
 def is_publishing(rebuild: Rebuild) -> bool:
     """Return whether nothing is built beside the tables any more, as the rebuild is being published.
 
-    Raises:
-        StateError: `rebuild-unfinished`: it is of other models, or it is being published with other queries.
+    Raises StateError: `rebuild-unfinished`: it is of other models, or it is being published with other queries.
     """
     notes = rebuild.notes()
     for node, note in notes.items():
@@ -144,11 +143,6 @@ def begin_rebuild(rebuild: Rebuild) -> None:
 
 
 def run_once(rebuild: Rebuild, nodes: Sequence[str], run_unit: RunUnit | None = None) -> RunResults:
-    """Build some of the tables, or run tests against them, once.
-
-    Raises:
-        EngineError: nothing could be started.
-    """
     # Notes about tables without a model are those of the project's own build.
     turn = Turn(math.inf, threading.Event())
     options = Options("build", rebuild.threads, fail_fast=False, target_dir=rebuild.target_dir, turn=turn)
@@ -160,8 +154,7 @@ def catch_up(rebuild: Rebuild, run_unit: RunUnit | None = None) -> bool:
 
     Unit tests run before the first; no table of a model is made whose unit test fails.
 
-    Raises:
-        EngineError: nothing could be started.
+    Raises EngineError: nothing could be started.
     """
     with locked([next_state(rebuild.target, rebuild.model(node)) for node in rebuild.models]):
         begin_rebuild(rebuild)
@@ -197,6 +190,6 @@ def drop(rebuild: Rebuild) -> tuple[str, ...]:
             state = folder.load()
         except EngineError:
             state = None
-        table = KnownTable(folder, model.name, state, folder.journal.begun(operations.Drop) is not None)
+        table = KnownTable(folder, model.name, state, folder.journal.open_operation(operations.Drop) is not None)
         carry_out(rebuild.target, plan_drop(rebuild.target, table), where, dropped_parts.append)
     return tuple(f"{rebuild.target.catalog.name}.{part.schema}.{part.name}" for part in dropped_parts)

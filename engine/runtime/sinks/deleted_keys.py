@@ -38,7 +38,6 @@ if TYPE_CHECKING:
 
 
 def match_table(frame: DataFrame, relation: str) -> SchemaMatch:
-    """Compare the columns of a frame, streaming or not, with those of an existing table."""
     session = frame.sparkSession
     table = load(session, relation).schema()
     return match(_stored_schema(session, iceberg_schema(session, frame)), _stored_schema(session, table))
@@ -68,24 +67,24 @@ class Deleted:
     Attributes:
         began: the query that began the rows of the model's table; None: the one that runs.
         last: the newest snapshot that is known to be in it; None: the one of `facts`.
-        cleaned: whether what is old enough has been forgotten in this run.
+        is_cleaned: whether what is old enough has been forgotten in this run.
     """
 
     model: Model
     facts: TableFacts | None
     began: str | None = None
-    made: bool = field(default=False)
+    is_created: bool = field(default=False)
     last: int | None = field(default=None)
     descends: Callable[[int, int], bool] = lambda _, __: False
-    cleaned: bool = field(default=False)
+    is_cleaned: bool = field(default=False)
 
     @property
     def relation(self) -> Relation:
         return replace(self.model.relation, name=self.model.relation.name + SUFFIX)
 
-    def known(self, session: SparkSession, query: str) -> DataFrame | None:
+    def counting_deletes(self, session: SparkSession, query: str) -> DataFrame | None:
         """The deletes that count for a query's rows: `key` and `sequence`, structs; None: there has never been one."""
-        if self.facts is None and not self.made:
+        if self.facts is None and not self.is_created:
             return None
         rows = session.table(self.relation.sql)
         return rows.where(rows["query_id"] == (self.began or query)).select("key", "sequence")
@@ -96,8 +95,7 @@ class Deleted:
         `fresh`: a generation begins, for whose rows no delete counts yet: the table is replaced if it does not fit.
             Where a full refresh fails after that, the old generation lacks its deletes, and is stopped here.
 
-        Raises:
-            StateError: `table-schema`.
+        Raises StateError: `table-schema`.
         """
         if self.facts is None:
             return
@@ -131,8 +129,7 @@ class Deleted:
 
         What an attempt before a crash has remembered stays, unless the model was another one then.
 
-        Raises:
-            StateError: `batch-unfinished`.
+        Raises StateError: `batch-unfinished`.
         """
         begun_snapshot = self._wrote(query, batch)
         if begun_snapshot is not None and begun_snapshot.marker("fingerprint") == markers["fingerprint"]:
@@ -151,9 +148,9 @@ class Deleted:
         if rows is None:
             return
         key_rows = self._rows(rows, batch, query)
-        if self.facts is None and not self.made:
+        if self.facts is None and not self.is_created:
             lake.create_table(session, self.relation.sql, key_rows, self._layout())
-            self.made = True
+            self.is_created = True
         self._forget(session)
         append_commit = lake.append(lake.stage(key_rows, self.relation.sql), all_markers, None, self._expected())
         self.last = append_commit.snapshot if append_commit else self.last
@@ -189,13 +186,13 @@ class Deleted:
         return next((s for s in history if s.marker("batch-id") == str(batch) and s.marker(_QUERY) == query), None)
 
     def _forget(self, session: SparkSession) -> None:
-        if self.facts is None or self.cleaned:
+        if self.facts is None or self.is_cleaned:
             return
         old = f"deleted_at < current_timestamp() - INTERVAL {self.model.write.deletes_remembered}"
         if not session.table(self.relation.sql).where(old).isEmpty():
             text = f"DELETE FROM {self.relation.sql} WHERE {old}"  # noqa: S608 - names and an interval of ours
             until_committed(lambda: session.sql(text), CONFLICTS)
-        self.cleaned = True
+        self.is_cleaned = True
 
     def _layout(self) -> TableLayout:
         properties = {"engine.model": self.model.name, "engine.deleted": "true"}
@@ -211,8 +208,7 @@ def as_struct(names: tuple[str, ...]) -> Column:
 def deleted_of(run: Run, model: Model, began: str | None = None) -> Deleted | None:
     """The remembered deletes of a model, as they are; None if it deletes nothing.
 
-    Raises:
-        StateError: `name-taken` if a table of their name is not the model's.
+    Raises StateError: `name-taken` if a table of their name is not the model's.
     """
     if model.write.delete_when is None:
         return None

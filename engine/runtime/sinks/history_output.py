@@ -148,7 +148,6 @@ def same_keys(left: DataFrame, right: DataFrame, names: Sequence[str]) -> Column
 
 
 def _end(write: Write) -> Column:
-    """The end of a version as a sequence: only its first column is known."""
     from pyspark.sql import functions as f
 
     first, *rest = write.sequence_by

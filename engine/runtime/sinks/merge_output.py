@@ -58,7 +58,7 @@ class Merges:
             rows = self._marked(frame, frames).persist()
             frames.callback(rows.unpersist)
             merged = self._counted(rows, query)
-            return replace(merged, held=frames.pop_all())
+            return replace(merged, frames=frames.pop_all())
 
     def _marked(self, frame: DataFrame, frames: ExitStack) -> DataFrame:
         from pyspark.sql import functions as f
@@ -69,7 +69,7 @@ class Merges:
             # A micro-batch that is computed twice counts late rows twice.
             frame = frame.persist()
             frames.callback(frame.unpersist)
-            absent_rows = self._gone(frame)
+            absent_rows = self._absent_rows(frame)
             frame = frame.where(~left_out(frame)).unionByName(absent_rows, allowMissingColumns=True)
         asks_delete = f.coalesce(f.expr(f"({write.delete_when})"), f.lit(False)) if write.delete_when else f.lit(False)
         marked = frame.withColumn(ASKED, asks_delete & ~left_out(frame))
@@ -77,7 +77,7 @@ class Merges:
         keys = (*write.unique_key, *write.sequence_by) if write.history else write.unique_key
         return newest(marked, keys, write.sequence_by)
 
-    def _gone(self, frame: DataFrame) -> DataFrame:
+    def _absent_rows(self, frame: DataFrame) -> DataFrame:
         from pyspark.sql import functions as f
 
         branch = f".`branch_{self.branch}`" if self.branch else ""
@@ -129,7 +129,7 @@ class Merged:
     deletes: int
     ranges: tuple[Range, ...] = ()
     refusal: EngineError | None = None
-    held: ExitStack = field(default_factory=ExitStack)
+    frames: ExitStack = field(default_factory=ExitStack)
 
     @property
     def several(self) -> bool:
@@ -147,7 +147,7 @@ class Merged:
             return None
         model, relation = self.output.model, self.output.relation
         write, session = model.write, self.rows.sparkSession
-        deleted = self.output.deleted.known(session, self.query) if self.output.deleted else None
+        deleted = self.output.deleted.counting_deletes(session, self.query) if self.output.deleted else None
         if write.history:
             source = versions(session.table(relation), self.rows.drop(COPIES), write, DELETE, deleted)
             keys = (*write.unique_key, *write.sequence_by)
@@ -182,7 +182,7 @@ class Merged:
         """Nothing was written."""
 
     def close(self) -> None:
-        self.held.close()
+        self.frames.close()
 
 
 def _numbered(end: Column, kind: str) -> Column:

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
 
 class Prepared(Protocol):
-    """Rows of a micro-batch that are computed, and of which nothing is committed."""
-
     @property
     def several(self) -> bool:
         """Whether other tables than the model's get rows of it."""

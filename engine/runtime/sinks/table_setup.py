@@ -24,7 +24,7 @@ from engine.lake.table_facts import TableFacts
 from engine.lake.table_layout import TableLayout
 from engine.plan.actions.descriptions import changed_properties, comments_of, table_comment, table_properties
 from engine.plan.deployed import generations, state_folder
-from engine.plan.tables.column_checks import column_fault, gone
+from engine.plan.tables.column_checks import column_fault, dropped_columns
 from engine.relations import quoted
 from engine.runtime.context import ownership
 from engine.runtime.quality.condition_check import check_conditions
@@ -136,9 +136,8 @@ def check_columns(model: Model, frame: DataFrame, earlier_columns: frozenset[str
 
 
 def has_columns(model: Model, frame: DataFrame, earlier_columns: frozenset[str] | None) -> bool:
-    """Return whether a model's table has the columns of a query, and no other that the query gave before."""
     match = match_table(frame, model.relation.sql)
-    return not (match.alters or match.missing or match.incompatible or gone(match, earlier_columns))
+    return not (match.alters or match.missing or match.incompatible or dropped_columns(match, earlier_columns))
 
 
 def fitted(
@@ -164,7 +163,7 @@ def fitted(
             model.relation.sql, frame.select(*(quoted(name) for name in frame.columns if name in changed_columns))
         )
     widened = ", ".join(f"'{shown_path(d.path)}' widened from {d.table} to {d.query}" for d in match.promoted)
-    return frame, tuple(filter(None, [widened, gone_note(gone(match, earlier_columns))]))
+    return frame, tuple(filter(None, [widened, gone_note(dropped_columns(match, earlier_columns))]))
 
 
 def spelled_as(frame: DataFrame, columns: Iterable[str]) -> DataFrame:

@@ -79,12 +79,12 @@ class _NamedTrees:
     views: Mapping[str, int]
     columns: dict[int, Tree] = field(default_factory=dict)
     readings: Counter[int] = field(default_factory=Counter)
-    made: dict[int, Tree] = field(default_factory=dict)
+    calls: dict[int, Tree] = field(default_factory=dict)
     ctes: dict[int, list[Tree]] = field(default_factory=dict)
     references: Counter[int] = field(default_factory=Counter)
 
     def call(self, aggregate: Any) -> Tree:
-        return self.made.get(_result_id(aggregate)) or self._tree(aggregate)
+        return self.calls.get(_result_id(aggregate)) or self._tree(aggregate)
 
     def read(self, node: Any) -> None:
         name = node.nodeName()
@@ -117,7 +117,6 @@ class _NamedTrees:
             self.columns.setdefault(number, [name, {"place": index, "name": column}, []])
 
     def _refer(self, cte: int, output: Sequence[tuple[str, int]]) -> None:
-        """The columns of a reference to a CTE; those of a second one are others."""
         reading = self.references[cte]
         self.references[cte] += 1
         for (_, number), tree in zip(output, self.ctes.get(cte, ()), strict=False):
@@ -137,7 +136,6 @@ class _NamedTrees:
         return self._next(next(nodes), nodes, {})
 
     def _next(self, node: Mapping[str, Any], nodes: Iterator[Mapping[str, Any]], lambdas: dict[int, int]) -> Tree:
-        """The tree of which the nodes come in order, each before its children."""
         kind = str(node["class"]).rpartition(".")[2]
         number = int(node["exprId"]["id"]) if "exprId" in node else -1
         if kind == "AttributeReference":
@@ -150,7 +148,7 @@ class _NamedTrees:
             fields.pop("value", None)
         tree: Tree = [kind, fields, [self._next(next(nodes), nodes, lambdas) for _ in range(int(node["num-children"]))]]
         if kind == _CALL:
-            self.made[int(node["resultId"]["id"])] = tree
+            self.calls[int(node["resultId"]["id"])] = tree
         return tree
 
     def _field(self, value: Any, lambdas: dict[int, int]) -> Any:

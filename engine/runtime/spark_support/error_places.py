@@ -54,8 +54,6 @@ _FUNCTIONS = {
 
 @dataclass(frozen=True, slots=True)
 class ErrorSpot:
-    """A place, and the SQL there as the user wrote it; empty: not known."""
-
     place: Location
     fragment: str = ""
 
@@ -198,13 +196,11 @@ def explained(text: str, trace: str = "", fragment: str = "") -> tuple[str, str]
 
 
 def causes(text: str) -> Iterator[str]:
-    """The causes in a trace of Java's, the deepest first, without their classes."""
     for cause in reversed(_CAUSED.findall(text)):
         yield _of_java(_NOISE.sub(" ", cause).strip())
 
 
 def deepest(text: str) -> str:
-    """The deepest cause that a text has, else its summary."""
     cause = next(causes(text), None)
     return _CLASS.sub("", cause).strip() if cause else summary(text)
 

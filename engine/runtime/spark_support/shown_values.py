@@ -37,7 +37,6 @@ def collect_rows(frame: DataFrame) -> CollectedRows:
 
 
 def _as_text(kind: DataType) -> DataType:
-    """The type with strings for times and intervals, at any depth."""
     from pyspark.sql import types as t
 
     texts = (t.TimestampType, t.TimestampNTZType, t.DateType, t.DayTimeIntervalType, t.YearMonthIntervalType)

@@ -72,7 +72,6 @@ _HEADER = re.compile(r"CSV file: \S+")
 
 
 def unreadable(error: Exception) -> tuple[str, str] | None:
-    """Message and hint for Spark's error; None if it is not an error of a file."""
     text = str(error)
     file_match = _FILE.search(text) if "FAILED_READ_FILE" in text else None
     if file_match is None:
@@ -113,7 +112,6 @@ _HINT = (
 
 
 def too_deep(error: Exception, node: Model | Source) -> Diagnostic | None:
-    """What to tell of a stack that overflowed; None if it did not."""
     # The error of a stream has its cause in Java's trace only.
     text = f"{error}\n{getattr(error, '_stackTrace', None) or ''}"
     if not any(sign in text for sign in _SIGNS):

@@ -69,14 +69,14 @@ class Generation:
         table: with the history that its writer continues from; None: nothing is written yet.
         relation: what it writes to: the model's table, or the staging table of a rebuild.
         branch: of the table, where rows wait for their tests; None: readers see them at once.
-        beside: it is a rebuild beside the table, to be published when it is done.
+        is_rebuild: it is a rebuild beside the table, to be published when it is done.
     """
 
     state: ModelState
     table: TableFacts | None
     relation: Relation
     branch: str | None
-    beside: bool
+    is_rebuild: bool
 
     @property
     def reached(self) -> int | None:
@@ -96,8 +96,7 @@ def open_generation(
 ) -> Generation:
     """Return state and table that belong together; what is missing of them is made.
 
-    Raises:
-        StateError: state and table do not belong together, or the table cannot hold the rows; nothing was written.
+    Raises StateError: state and table do not belong together, or the table cannot hold the rows; nothing was written.
     """
     model, refresh = query.model, query.run.plan.actions[query.model.id].kind is ActionKind.REFRESH
     if reset_state is not None:
@@ -105,8 +104,8 @@ def open_generation(
     else:
         state, table = _rebuilding(query) if refresh else _open_existing(query, earlier_columns)
     if state.phase is Phase.BUILDING:
-        return Generation(state, table, full_refresh.staging(model, state.generation), None, beside=True)
-    return Generation(state, table, model.relation, publish.branch_of(model), beside=False)
+        return Generation(state, table, full_refresh.staging(model, state.generation), None, is_rebuild=True)
+    return Generation(state, table, model.relation, publish.branch_of(model), is_rebuild=False)
 
 
 def _open_existing(query: StreamQuery, earlier_columns: frozenset[str] | None) -> tuple[ModelState, TableFacts | None]:

@@ -82,7 +82,7 @@ def with_groups_left_out(model: Model, frame: DataFrame) -> EveryGroup:
     }
     if any(node.nodeName() == "WithCTE" for node in nodes_of(plan)):
         plan = without_ctes(session, plan)
-    all_groups_plan = _GroupPlanner(model, session, {*ids}).taken(plan)
+    all_groups_plan = _GroupPlanner(model, session, {*ids}).plan_of(plan)
     if all_groups_plan.passes is None and not all_groups_plan.several:
         return EveryGroup(frame)
     if all_groups_plan.several and model.write.history:
@@ -92,7 +92,7 @@ def with_groups_left_out(model: Model, frame: DataFrame) -> EveryGroup:
         raise _no_key(model, sorted(missing_keys))
     make = PlanMaker(session)
     left_out = make.alias(
-        make.no(all_groups_plan.passes) if all_groups_plan.passes is not None else make.false, LEFT_OUT
+        make.negate(all_groups_plan.passes) if all_groups_plan.passes is not None else make.false, LEFT_OUT
     )
     output = [
         column
@@ -127,13 +127,13 @@ class _GroupPlan:
         plan: of it; it gives the columns of before, and `passes`.
         passes: whether the query has the row; None: it has all of them.
         groups: of a column, by its id, the grouping columns that it stands for.
-        own: ids of the columns that only depend on what a group is.
+        group_columns: ids of the columns that only depend on what a group is.
     """
 
     plan: Any
     passes: Any = None
     groups: dict[int, frozenset[str]] = field(default_factory=dict)
-    own: frozenset[int] = frozenset()
+    group_columns: frozenset[int] = frozenset()
     all_groups: frozenset[str] = frozenset()
     several: bool = False
     repeats: bool = False
@@ -141,17 +141,17 @@ class _GroupPlan:
 
 @dataclass(slots=True)
 class _GroupPlanner:
-    """Takes apart what is above the aggregate; `wanted` are the ids of columns that all groups need."""
+    """Takes apart what is above the aggregate; `needed_ids` are the ids of columns that all groups need."""
 
     model: Model
     session: SparkSession
-    wanted: set[int]
+    needed_ids: set[int]
     make: PlanMaker = field(init=False)
 
     def __post_init__(self) -> None:
         self.make = PlanMaker(self.session)
 
-    def taken(self, node: Any) -> _GroupPlan:
+    def plan_of(self, node: Any) -> _GroupPlan:
         name = node.nodeName()
         if not any(part.nodeName() in _GROUPS for part in nodes_of(node)):
             return _GroupPlan(node)
@@ -165,7 +165,7 @@ class _GroupPlanner:
             return self._union(node, children)
         if len(streaming) != 1:
             raise _unsupported_step(self.model, f"a step ({name}) over several streams")
-        return self._above(node, children, streaming[0], self.taken(children[streaming[0]]))
+        return self._above(node, children, streaming[0], self.plan_of(children[streaming[0]]))
 
     def _above(self, node: Any, children: list[Any], at: int, below: _GroupPlan) -> _GroupPlan:
         match name := node.nodeName():
@@ -185,8 +185,8 @@ class _GroupPlanner:
 
     def _want(self, node: Any) -> None:
         for item in each(node.projectList()):
-            if column_id(item) in self.wanted:
-                self.wanted |= references(item)
+            if column_id(item) in self.needed_ids:
+                self.needed_ids |= references(item)
 
     def _group(self, node: Any) -> _GroupPlan:
         if node.nodeName() == "Distinct":
@@ -204,12 +204,12 @@ class _GroupPlanner:
 
     def _filter(self, node: Any, below: _GroupPlan) -> _GroupPlan:
         parts = list(conjuncts(node.condition()))
-        group_filters = [part for part in parts if part.deterministic() and references(part) <= below.own]
+        group_filters = [part for part in parts if part.deterministic() and references(part) <= below.group_columns]
         row_filters = [part for part in parts if not any(part is group_filter for group_filter in group_filters)]
         plan = self.make.filter(self.make.all(group_filters), below.plan) if group_filters else below.plan
         if not row_filters:
             return replace(below, plan=plan)
-        passes = self.make.both(below.passes, self.make.certain(self.make.all(row_filters)))
+        passes = self.make.both_true(below.passes, self.make.certain(self.make.all(row_filters)))
         return self._passing(replace(below, plan=plan), list(each(node.output())), passes)
 
     def _passing(self, below: _GroupPlan, output: Sequence[Any], passes: Any) -> _GroupPlan:
@@ -218,20 +218,22 @@ class _GroupPlanner:
         return replace(below, plan=plan, passes=column.toAttribute())
 
     def _project(self, node: Any, below: _GroupPlan) -> _GroupPlan:
-        groups, group_columns = dict(below.groups), set(below.own)
+        groups, group_columns = dict(below.groups), set(below.group_columns)
         items = []
         for item in each(node.projectList()):
             if not is_alias(item):
                 items.append(item)
                 continue
             expression = item.child()
-            if expression.deterministic() and references(expression) <= below.own:
+            if expression.deterministic() and references(expression) <= below.group_columns:
                 group_columns.add(column_id(item))
             groups[column_id(item)] = _known_by(expression, below.groups)
-            is_needed = below.passes is None or column_id(item) in self.wanted
-            items.append(item if is_needed else self.make.alias(self.make.where(below.passes, expression), "", item))
+            is_needed = below.passes is None or column_id(item) in self.needed_ids
+            items.append(
+                item if is_needed else self.make.alias(self.make.only_where(below.passes, expression), "", item)
+            )
         plan = self.make.project([*items, *([below.passes] if below.passes is not None else [])], below.plan)
-        return replace(below, plan=plan, groups=groups, own=frozenset(group_columns))
+        return replace(below, plan=plan, groups=groups, group_columns=frozenset(group_columns))
 
     def _join(self, node: Any, children: list[Any], at: int, below: _GroupPlan) -> _GroupPlan:
         kind, condition = str(node.joinType().sql()), node.condition()
@@ -239,7 +241,7 @@ class _GroupPlanner:
         is_over_groups = (
             join_condition is not None
             and join_condition.deterministic()
-            and references(join_condition, children[at]) <= below.own
+            and references(join_condition, children[at]) <= below.group_columns
         )
         outer = "LEFT OUTER" if at == 0 else "RIGHT OUTER"
         if (kind in {"LEFT SEMI", "LEFT ANTI"} and is_over_groups) or (kind == outer and below.passes is None):
@@ -252,17 +254,17 @@ class _GroupPlanner:
         matched = self.make.alias(self.make.true, _MATCHED)
         other_side = children[1 - at]
         other_side = self.make.project([*each(other_side.output()), matched], other_side)
-        condition = self.make.both(below.passes, join_condition)
+        condition = self.make.both_true(below.passes, join_condition)
         sides = (below.plan, other_side) if at == 0 else (other_side, below.plan)
         plan = self.make.join(node, *sides, outer.replace(" ", "").lower(), condition)
-        has_match = self.make.there(matched.toAttribute())
+        has_match = self.make.is_not_null(matched.toAttribute())
         passes = {
             "INNER": has_match,
             "CROSS": has_match,
             "LEFT SEMI": has_match,
-            "LEFT ANTI": self.make.no(has_match),
+            "LEFT ANTI": self.make.negate(has_match),
         }.get(kind)
-        passes = self.make.both(below.passes, passes)
+        passes = self.make.both_true(below.passes, passes)
         several = below.several or kind not in {"LEFT SEMI", "LEFT ANTI"}
         joined = replace(below, plan=plan, several=several, repeats=below.repeats or kind == "LEFT SEMI")
         return self._passing(joined, list(each(node.output())), passes)
@@ -271,14 +273,15 @@ class _GroupPlanner:
         generator = node.generator()
         if below.passes is not None:
             inner = [
-                part if part.foldable() else self.make.where(below.passes, part) for part in each(generator.children())
+                part if part.foldable() else self.make.only_where(below.passes, part)
+                for part in each(generator.children())
             ]
             generator = generator.withNewChildren(self.make.seq(inner))
         return replace(below, plan=self.make.generate(node, generator, below.plan), several=True)
 
     def _union(self, node: Any, children: Sequence[Any]) -> _GroupPlan:
         if any(child.isStreaming() for child in children):
-            parts = [self.taken(child) for child in children]
+            parts = [self.plan_of(child) for child in children]
             if all(part.passes is None and not part.several for part in parts):
                 # Nobody leaves a group out, and whether rows of several share a key is not for here.
                 return _GroupPlan(node)
@@ -302,7 +305,6 @@ def _is_field(expression: Any) -> bool:
 
 
 def _is_window(expression: Any) -> bool:
-    """Whether an expression is a window of time, whose start gives its end."""
     return is_column(expression) and bool(expression.metadata().contains(_TIME_WINDOW))
 
 

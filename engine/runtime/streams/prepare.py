@@ -104,7 +104,7 @@ class Beginnings:
     readings: Mapping[str, TableReading]
     checkpoint: StatePath
 
-    def rejected(self, batch: int) -> EngineError | None:
+    def batch_fault(self, batch: int) -> EngineError | None:
         """Why a micro-batch cannot be committed: rows before it are missing; None: there are none."""
         first_snapshots = _first_snapshots(self.checkpoint, batch)
         unread_nodes = {node for node, reading in self.readings.items() if not reading.begun}
@@ -159,7 +159,7 @@ def open_inputs(query: StreamQuery, generation: Generation) -> tuple[StreamQuery
     state = stream_sources.with_present_source_names(run, model, generation.state, folder)
     state, readings = initial_snapshot.find_beginnings(run, model, session, state, folder)
     if any(reading.elsewhere for reading in readings.values()):
-        query = query.over(readings)
+        query = query.over_tables(readings)
     has_rows = generation.table is not None
     state, streams = stream_sources.check_sources(run, model, folder, state, query.frame, written=has_rows)
     generation = replace(generation, state=state)
@@ -173,8 +173,6 @@ def open_inputs(query: StreamQuery, generation: Generation) -> tuple[StreamQuery
 
 @dataclass(frozen=True, slots=True)
 class PreparedQuery:
-    """A query that can start."""
-
     query: StreamQuery
     generation: Generation
     inputs: StreamInputs
@@ -196,7 +194,7 @@ def prepare(run: Run, model: Model) -> PreparedQuery:
     continued_state = None if kind is ActionKind.REFRESH else reset_state or earlier_state
     query = open_query(run, model, session, folder, continued_state)
     full_refresh.clear_staging(query.run, query.model, session)
-    quarantine = quarantine_of(query.run, query.model) if quarantines(query.model, query.watched) else None
+    quarantine = quarantine_of(query.run, query.model) if quarantines(query.model, query.watched_inputs) else None
     earlier_columns = given_before(
         earlier_state, run.plan.actions[model.id].comparison, refresh=kind is ActionKind.REFRESH
     )
@@ -254,12 +252,12 @@ def _writer(
 def _rules(query: StreamQuery, inputs: StreamInputs, quarantine: Quarantine | None, generation: int) -> Rules:
     run, model, landed = query.run, query.model, inputs.landed
     return replace(
-        rules_of(model, query.watched, quarantine, query.folder.batches(generation)),
-        changed=partial(_batch_fault, landed, Beginnings(run, model, inputs.readings, landed.checkpoint)),
+        rules_of(model, query.watched_inputs, quarantine, query.folder.batches(generation)),
+        batch_fault=partial(_batch_fault, landed, Beginnings(run, model, inputs.readings, landed.checkpoint)),
         refresh=partial(refresh_static, query.session, run.manifest, model),
     )
 
 
 def _batch_fault(landed: Landed, beginnings: Beginnings, batch: int) -> EngineError | None:
     """Why a micro-batch that was computed cannot be committed, because of what was read; None: it can."""
-    return landed.refused(batch) or beginnings.rejected(batch)
+    return landed.refused(batch) or beginnings.batch_fault(batch)

@@ -31,7 +31,7 @@ from engine.errors import Location, StateError
 from engine.plan import ActionKind
 from engine.plan.changed_query import with_present_names
 from engine.plan.comparison import StreamsRead
-from engine.plan.deployed.checkpoint_facts import RECORD, recorded
+from engine.plan.deployed.checkpoint_facts import RECORD, read_source_record
 from engine.plan.deployed.deployed_facts import LastWriter, earlier_names
 from engine.plan.tables.upstream_tables import TableReading
 from engine.runtime.context.run_context import Run
@@ -82,7 +82,7 @@ def in_order_of_state(
     """
     if model.facts.state is None:
         return OrderedQuery(model, session.sql(model.sql), None)
-    stream_record = recorded(folder, state.generation) if state is not None and state.fingerprint else None
+    stream_record = read_source_record(folder, state.generation) if state is not None and state.fingerprint else None
     order = stream_record.order if stream_record is not None else None
     if order is not None and (order.fingerprint, order.spark) == (model.fingerprint, session.version):
         ran = replace(model, sql=order.sql) if order.moved else model
@@ -133,7 +133,7 @@ def _query_of_state(
     if facts is None or facts.state is None:
         # The plan compares such facts as text: it is the same.
         return None
-    stream_record = recorded(folder, state.generation)
+    stream_record = read_source_record(folder, state.generation)
     if stream_record is not None and stream_record.order is not None:
         writer = LastWriter(state.fingerprint, facts, stream_record)
         streams_read = StreamsRead.of(model, writer, present_streams(run, model, stream_record.streams))
@@ -180,11 +180,10 @@ def with_dedup_order(
 ) -> Model:
     """Return the model with the keys of each input in the order of its checkpoint, or in that of a new one.
 
-    `recorded`: the keys that the generation has recorded, by the name that an input has now.
+    `recorded_keys`: the keys that the generation has recorded, by the name that an input has now.
     `renamed`: for each input the names that columns have now, by the earlier ones in lower case.
 
-    Raises:
-        StateError: `model-changed`: the order of the state is not known.
+    Raises StateError: `model-changed`: the order of the state is not known.
     """
     if not any(len(item.dedup) > 1 for item in model.inputs):
         return model
@@ -249,7 +248,7 @@ class StreamQuery:
         run: with the sources of the model where its generation begins them.
         model: with dedup keys and aggregates in the order of the state that it resumes.
         place: the project's folder, with what the first build of the generation pinned.
-        since: files count from this time of theirs on, in milliseconds; None: all do.
+        files_from: files count from this time of theirs on, in milliseconds; None: all do.
         events_from: events count from this time on, in milliseconds since 1970; None: all do.
         order: of its state, to be recorded (see `state_order`); None: nothing in it has an order.
     """
@@ -259,19 +258,18 @@ class StreamQuery:
     session: SparkSession
     folder: TableState
     place: Place
-    since: int | None
+    files_from: int | None
     events_from: int | None
-    watched: tuple[Watched, ...]
+    watched_inputs: tuple[Watched, ...]
     frame: DataFrame
     order: StateOrder | None = None
 
-    def over(self, tables: Mapping[str, TableReading]) -> StreamQuery:
-        """Return the query over tables that begin elsewhere than with their first commit, by node."""
+    def over_tables(self, tables: Mapping[str, TableReading]) -> StreamQuery:
         watched_inputs = register(
-            self.session, self.run.manifest, self.model, self.place, bounded=False, tables=tables, since=self.since,
-            events_from=self.events_from,
+            self.session, self.run.manifest, self.model, self.place, bounded=False, tables=tables,
+            since=self.files_from, events_from=self.events_from,
         )  # fmt: skip
-        return replace(self, watched=watched_inputs, frame=self.session.sql(self.model.sql))
+        return replace(self, watched_inputs=watched_inputs, frame=self.session.sql(self.model.sql))
 
 
 def open_session(run: Run, model: Model) -> SparkSession:
@@ -292,7 +290,7 @@ def open_query(
 ) -> StreamQuery:
     """Register the inputs of a model and have Spark analyse its query.
 
-    `known`: the state that the query continues, or that a reset begins; None: it begins with its first rows.
+    `continued_state`: the state that the query continues, or that a reset begins; None: it begins with its first rows.
 
     Raises:
         StateError: `model-changed`: the query cannot have the order of its state.

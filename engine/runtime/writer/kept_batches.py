@@ -30,7 +30,7 @@ _COUNTS = "_counts.json"
 @dataclass(frozen=True, slots=True)
 class StoredBatch:
     rows: DataFrame
-    failed: Mapping[str, int]
+    failed_counts: Mapping[str, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class StoredBatches:
     def _path(self, batch: int) -> StatePath:
         return self.folder / f"{batch}-{self.fingerprint}"
 
-    def keep(self, frame: DataFrame, batch: int, counts: Mapping[str, int]) -> StoredBatch:
+    def store(self, frame: DataFrame, batch: int, counts: Mapping[str, int]) -> StoredBatch:
         """Write a batch, and read it from there; a kill in between leaves what `find` does not find.
 
         `frame`: the rows; the caller caches them: a stateful step that is computed twice counts late rows twice.
@@ -56,7 +56,7 @@ class StoredBatches:
         kill_points.reach("kept", self.folder.parent.parent.name, batch, str(path))
         return StoredBatch(frame.sparkSession.read.options(**AS_IT_IS).parquet(spark_location(path)), dict(counts))
 
-    def find(self, session: SparkSession, batch: int) -> StoredBatch | None:
+    def load(self, session: SparkSession, batch: int) -> StoredBatch | None:
         path = self._path(batch)
         if not (path / _SUCCESS_FILE).exists():
             return None

@@ -61,8 +61,7 @@ _NO_OFFSET = "-"
 def offsets_of_batch(checkpoint: StatePath, query: StreamingQuery, batch: int) -> bytes:
     """Return the content of `offsets/<n>`, which is there when the micro-batch is written.
 
-    Raises:
-        StateError: `checkpoint-changed`: it is not there, or names other offsets than the micro-batch has.
+    Raises StateError: `checkpoint-changed`: it is not there, or names other offsets than the micro-batch has.
     """
     path = checkpoint / "offsets" / str(batch)
     try:
@@ -114,16 +113,16 @@ class Rules:
 
     Attributes:
         quarantine: where rows go that must not be lost; None: nothing goes there.
-        kept: batches with several outputs that cannot be computed again; None: they can.
-        changed: why a batch that was computed cannot be committed, because of its files; None: it can.
+        stored_batches: batches with several outputs that cannot be computed again; None: they can.
+        batch_fault: why a batch that was computed cannot be committed, because of its files; None: it can.
         refresh: called after each batch, so that the next one sees static files as they are then.
     """
 
-    watched: tuple[Watched, ...] = ()
+    watched_inputs: tuple[Watched, ...] = ()
     checks: tuple[Expectation, ...] = ()
     quarantine: Quarantine | None = None
-    kept: StoredBatches | None = None
-    changed: Callable[[int], EngineError | None] = lambda _: None
+    stored_batches: StoredBatches | None = None
+    batch_fault: Callable[[int], EngineError | None] = lambda _: None
     refresh: Callable[[], None] = lambda: None
 
 
@@ -156,7 +155,7 @@ class BatchWriter:
     descends: Callable[[int, int], bool] = lambda _, __: False
     query: Future[StreamingQuery] = field(default_factory=Future)
     taken_out: TakenOut = field(default_factory=TakenOut)
-    written: dict[int, WrittenBatch] = field(default_factory=dict)
+    written_batches: dict[int, WrittenBatch] = field(default_factory=dict)
     error: BaseException | None = None
     checkpoint: StatePath | None = None
     _guard: threading.Lock = field(default_factory=threading.Lock)
@@ -167,9 +166,9 @@ class BatchWriter:
             result = self._write(frame, batch, markers_of(offsets))
             ends = with_digest(self.state.ends, batch, digest_of(offsets))
             self.record(batch=batch, snapshot=result.snapshot or self.state.snapshot, ends=ends)
-            self.written[batch] = result
-            if self.rules.kept is not None:
-                self.rules.kept.clear()
+            self.written_batches[batch] = result
+            if self.rules.stored_batches is not None:
+                self.rules.stored_batches.clear()
             self.rules.refresh()
             kill_points.reach("ended", self.relation, batch)
         except BaseException as error:
@@ -200,12 +199,14 @@ class BatchWriter:
         if self.reached is not None and batch <= self.reached:
             compute_only(frame)
             return WrittenBatch(snapshot=self.snapshots.get(batch), replayed=True)
-        stored_batch = self.rules.kept.find(frame.sparkSession, batch) if self.rules.kept is not None else None
+        stored_batch = (
+            self.rules.stored_batches.load(frame.sparkSession, batch) if self.rules.stored_batches is not None else None
+        )
         if stored_batch is not None:
             # Computed again for its state; its rows are those of the first time.
             compute_only(frame)
             return self._commit(stored_batch.rows, batch, offsets, stored_batch)
-        if self.rules.kept is None and not expectations.splits(self.rules.checks):
+        if self.rules.stored_batches is None and not expectations.splits(self.rules.checks):
             return self._commit(frame, batch, offsets)
         # Several outputs take rows of it, and it is computed once.
         cached = frame.persist()
@@ -217,34 +218,36 @@ class BatchWriter:
     def _commit(
         self, frame: DataFrame, batch: int, offsets: Mapping[str, str], stored_batch: StoredBatch | None = None
     ) -> WrittenBatch:
-        """Write a batch and commit it, unless what it holds forbids that; `kept`: where its rows are from."""
+        """Write a batch and commit it, unless what it holds forbids that; `stored_batch`: where its rows are from."""
         rules, output = self.rules, self.output or Appends(self.relation)
         session, query = frame.sparkSession, self._query_id()
-        with bad_records.explained(session, self._execution, rules.watched):
+        with bad_records.explained(session, self._execution, rules.watched_inputs):
             prepared = output.prepare(expectations.passing(frame, rules.checks), query)
         try:
             execution = self._execution()
-            observations = bad_records.observed(session, execution, rules.watched)
+            observations = bad_records.observed(session, execution, rules.watched_inputs)
             failed_counts = _failed_counts(stored_batch, execution, rules.checks)
-            refusal: EngineError | None = bad_records.refused(session, execution, rules.watched, observations)
-            refusal = refusal or expectations.refused(execution, rules.checks, failed_counts) or rules.changed(batch)
+            refusal: EngineError | None = bad_records.refused(session, execution, rules.watched_inputs, observations)
+            refusal = (
+                refusal or expectations.refused(execution, rules.checks, failed_counts) or rules.batch_fault(batch)
+            )
             refusal = refusal or prepared.refusal
             if refusal is None:
-                refusal = self.taken_out.refused(session, execution, rules.watched, observations)
+                refusal = self.taken_out.refused(session, execution, rules.watched_inputs, observations)
             if refusal is not None:
                 prepared.discard()
                 raise refusal
             parted = expectations.parted(rules.checks, failed_counts)
-            if (parted or prepared.several) and rules.kept is not None and stored_batch is None:
+            if (parted or prepared.several) and rules.stored_batches is not None and stored_batch is None:
                 prepared.discard()
-                safe = rules.kept.keep(frame, batch, failed_counts)
+                safe = rules.stored_batches.store(frame, batch, failed_counts)
                 return self._commit(safe.rows, batch, offsets, safe)
             markers = {**self.markers(batch), **offsets}
             prepared.first(batch, markers)
             failing = expectations.failing(frame, rules.checks) if parted else None
             quarantined = self._quarantine(session, batch, observations, failing)
             commit = prepared.commit(markers, self._expected(markers["model"]))
-            self.taken_out.add(rules.watched, observations)
+            self.taken_out.add(rules.watched_inputs, observations)
         finally:
             prepared.close()
         metrics = Metrics(
@@ -279,7 +282,7 @@ class BatchWriter:
         earlier_commit = table.wrote(query, batch)
         if earlier_commit is not None and earlier_commit.marker("fingerprint") == markers["fingerprint"]:
             return int(earlier_commit.summary.get("added-records", 0))
-        parts = list(bad_records.to_quarantine(session, self._execution(), self.rules.watched, observations))
+        parts = list(bad_records.to_quarantine(session, self._execution(), self.rules.watched_inputs, observations))
         if failing is not None:
             parts.append(failing)
         if earlier_commit is not None:
@@ -293,8 +296,8 @@ def _failed_counts(
 ) -> Mapping[str, int]:
     if stored_batch is None:
         return expectations.counted(execution, checks)
-    if all(check.name in stored_batch.failed for check in checks):
-        return stored_batch.failed
+    if all(check.name in stored_batch.failed_counts for check in checks):
+        return stored_batch.failed_counts
     # Without marks in its rows only what was computed again can tell.
     return (
         expectations.counts_of(stored_batch.rows, checks)
@@ -304,7 +307,6 @@ def _failed_counts(
 
 
 def compute_only(frame: DataFrame) -> None:
-    """Run a batch without writing it anywhere."""
     frame.write.format("noop").mode("overwrite").save()
 
 

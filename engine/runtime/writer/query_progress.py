@@ -67,7 +67,6 @@ _OTHER = (StateError, OSError, ValueError, LookupError, TypeError, AttributeErro
 
 
 def unread_amounts(action: Action) -> dict[str, int]:
-    """Return how much the inputs of a model have that it has not read, by unit, as far as the plan counted it."""
     sums: dict[str, int] = {}
     for unread in action.unread:
         if unread.what and unread.count:
@@ -132,14 +131,12 @@ _EPOCH = "1970-01-01T00:00:00.000Z"
 
 @dataclass(slots=True)
 class Progress:
-    """Reads Spark's progress records once each, adds what the writer knows, and sums up."""
-
     run: Run
     model: Model
     writer: BatchWriter
     query: StreamingQuery
-    last: int = -1
-    seen: set[int] = field(default_factory=set)
+    last_batch: int = -1
+    seen_batches: set[int] = field(default_factory=set)
     total: Metrics = field(default_factory=Metrics)
     batches: int = 0
     watermark: str | None = None
@@ -153,20 +150,20 @@ class Progress:
         records = recent_reports(self.query)
         new_records = []
         for index in range(len(records) - 1, -1, -1):
-            if int(records[index].batchId()) <= self.last:
+            if int(records[index].batchId()) <= self.last_batch:
                 break
             new_records.append(json.loads(records[index].json()))
         for record in reversed(new_records):
             # A query that waits reports the batch to come, too.
             ran = "addBatch" in (record.get("durationMs") or {})
-            if ran and record["batchId"] in self.writer.written and record["batchId"] not in self.seen:
+            if ran and record["batchId"] in self.writer.written_batches and record["batchId"] not in self.seen_batches:
                 self._batch(record)
 
     def _batch(self, record: dict[str, Any]) -> None:
         batch = int(record["batchId"])
-        self.last = batch
-        self.seen.add(batch)
-        written_batch = self.writer.written.get(batch, WrittenBatch())
+        self.last_batch = batch
+        self.seen_batches.add(batch)
+        written_batch = self.writer.written_batches.get(batch, WrittenBatch())
         metrics = metrics_of(record, written_batch.metrics)
         watermark = (record.get("eventTime") or {}).get("watermark")
         bad = self._bad_records(metrics)
@@ -183,30 +180,29 @@ class Progress:
                 snapshot_id=written_batch.snapshot,
                 seconds=float(record.get("batchDuration", 0)) / 1000,
                 replayed=written_batch.replayed,
-                read=self._read(record),
+                read=self._read_amounts(record),
                 held=held_in_state(record),
-                **self._shown(metrics).numbers(),
+                **self._shown_metrics(metrics).numbers(),
             )
         )
 
-    def _read(self, record: dict[str, Any]) -> dict[str, int]:
+    def _read_amounts(self, record: dict[str, Any]) -> dict[str, int]:
         if not (unread := unread_amounts(self.run.plan.actions[self.model.id])):
             return {}
         return read_amounts(record, unread, self.writer.folder.checkpoint(self.writer.state.generation))
 
     def _bad_records(self, metrics: Metrics) -> dict[str, int]:
         counts = dict(self.total.bad_records)
-        for item in self.writer.rules.watched:
+        for item in self.writer.rules.watched_inputs:
             count = metrics.bad_records.get(item.view, 0)
             # A static side is re-read in each micro-batch, with the same bad records.
             counts[item.view] = count + counts.get(item.view, 0) if item.once else count
         return counts
 
-    def _shown(self, metrics: Metrics) -> Metrics:
-        """Numbers with inputs by their names, and without checks that no row failed."""
+    def _shown_metrics(self, metrics: Metrics) -> Metrics:
         failed_checks = {name: count for name, count in metrics.failed_checks.items() if count}
-        bad = by_name(self.writer.rules.watched, metrics.bad_records)
-        reasons = reasons_by_name(self.writer.rules.watched, metrics.bad_reasons)
+        bad = by_name(self.writer.rules.watched_inputs, metrics.bad_records)
+        reasons = reasons_by_name(self.writer.rules.watched_inputs, metrics.bad_reasons)
         return replace(metrics, bad_records=bad, bad_reasons=reasons, failed_checks=failed_checks)
 
     def outcome(self) -> Outcome:
@@ -214,11 +210,11 @@ class Progress:
         notes = list(action.notes)
         closes = next_close(self.model, self.watermark, self.total.state_rows)
         lag_message = self._watermark_held()
-        has_commits = any(w.snapshot is not None and not w.replayed for w in self.writer.written.values())
+        has_commits = any(w.snapshot is not None and not w.replayed for w in self.writer.written_batches.values())
         is_new = action.comparison is not None and action.comparison.change is Change.NEW
         has_progress = self.total.rows_in > 0 or has_commits or is_new
-        total = self._shown(self.total)
-        for warning in bad_records.warnings(self.model.name, self.writer.rules.watched, total.bad_records):
+        total = self._shown_metrics(self.total)
+        for warning in bad_records.warnings(self.model.name, self.writer.rules.watched_inputs, total.bad_records):
             self.run.emit(Diagnosed(warning))
         return Outcome(
             status=Status.SUCCESS if has_progress else Status.UNCHANGED,
@@ -233,7 +229,7 @@ class Progress:
         )
 
     def _watermark_held(self) -> str:
-        if (event_times := self.times.known()) != self.writer.state.event_times:
+        if (event_times := self.times.merged_times()) != self.writer.state.event_times:
             self.writer.record(event_times=event_times)
         lag = self.times.held_back(self.model, self.watermark, self.total.state_rows, policy_of(self.run.spark))
         for warning in (lag, ahead_of_clock(self.model, self.watermark, datetime.now(UTC))):

@@ -29,7 +29,6 @@ def optimised(session: SparkSession, plan: Any) -> Any:
 
 
 def explained(frame: DataFrame) -> str:
-    """Spark's plan of a query for people; PySpark's `explain()` prints it."""
     execution = java_frame(frame).queryExecution()
     return str(jvm_of(frame.sparkSession).PythonSQLUtils.explainString(execution, "simple"))
 
@@ -108,7 +107,7 @@ class PlanMaker:
         none, nothing = self._jvm.scala.Option.empty(), self.seq([])
         return self._expressions.Alias(expression, name, factory.newExprId(), nothing, none, nothing)
 
-    def both(self, left: Any, right: Any) -> Any:
+    def both_true(self, left: Any, right: Any) -> Any:
         """Both are true; the other is looked at only if the one is. None is true."""
         return right if left is None else left if right is None else self._expressions.And(left, right)
 
@@ -119,18 +118,15 @@ class PlanMaker:
         return conjunction
 
     def certain(self, condition: Any) -> Any:
-        """A condition that is never NULL."""
         return self._expressions.Coalesce(self.seq([condition, self.false]))
 
-    def no(self, condition: Any) -> Any:
+    def negate(self, condition: Any) -> Any:
         return self._expressions.Not(condition)
 
-    def there(self, expression: Any) -> Any:
-        """Whether a value is not NULL."""
+    def is_not_null(self, expression: Any) -> Any:
         return self._expressions.IsNotNull(expression)
 
-    def where(self, condition: Any, expression: Any) -> Any:
-        """The expression, computed only where a condition holds, else NULL."""
+    def only_where(self, condition: Any, expression: Any) -> Any:
         nothing = self._expressions.Literal.create(None, expression.dataType())
         return self._expressions.If(condition, expression, nothing)
 
@@ -141,7 +137,6 @@ class PlanMaker:
         return self._plans.logical.Filter(condition, child)
 
     def some(self, value: Any) -> Any:
-        """An option in Scala; None stands for the empty one."""
         return self._jvm.scala.Option.apply(value)
 
     def join(self, node: Any, left: Any, right: Any, kind: str, condition: Any) -> Any:
@@ -149,7 +144,6 @@ class PlanMaker:
         return self._plans.logical.Join(left, right, join_type, self.some(condition), node.hint())
 
     def generate(self, node: Any, generator: Any, child: Any) -> Any:
-        """A generator over a plan as one that gives a row for what it has nothing for."""
         output = node.generatorOutput()
         return self._plans.logical.Generate(generator, self.seq([]), True, node.qualifier(), output, child)
 

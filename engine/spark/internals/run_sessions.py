@@ -60,8 +60,7 @@ def list_callback_once(session: SparkSession) -> None:
 def release(sessions: Iterable[SparkSession], *, connections: bool = True) -> None:
     """Give back what sessions hold that are over; no stream and no job of theirs runs any more.
 
-    Raises:
-        pyspark.errors.PySparkException, py4j.protocol.Py4JError: Java did not do it, or is gone.
+    Raises pyspark.errors.PySparkException, py4j.protocol.Py4JError: Java did not do it, or is gone.
     """
     ended_sessions = list(sessions)
     for session in ended_sessions:
@@ -113,8 +112,7 @@ def _close_connections(session: SparkSession) -> None:
 def remove_remains(spark: SparkSession) -> None:
     """Stop streams and jobs that still run, and drop cached tables and global views.
 
-    Raises:
-        pyspark.errors.PySparkException, py4j.protocol.Py4JError: Java did not do it, or is gone.
+    Raises pyspark.errors.PySparkException, py4j.protocol.Py4JError: Java did not do it, or is gone.
     """
     shared = _shared(spark)
     for query in list(shared.activeStreamingQueries().values()):

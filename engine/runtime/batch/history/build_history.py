@@ -39,8 +39,6 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class _Building:
-    """A history that is being built; what it has written so far is in `state` and `table`."""
-
     run: Run
     session: SparkSession
     model: Model
@@ -48,7 +46,7 @@ class _Building:
     state: ModelState
     inputs: Mapping[str, Any]
     table: TableFacts | None
-    before: frozenset[str] | None
+    earlier_columns: frozenset[str] | None
     notes: tuple[str, ...] = ()
 
     def take(self, manifest: Manifest, extract: Extract) -> Metrics:
@@ -72,7 +70,7 @@ class _Building:
         if self.table is not None:
             model = table_setup.as_spelled(model, [name for name, _ in self.table.columns])
             # Columns that the history adds are not the query's.
-            frame, notes = table_setup.fitted(model, frame, self._given())
+            frame, notes = table_setup.fitted(model, frame, self._query_columns())
             self.notes += notes
             relation = model.relation
             expected = ExpectedTable(model.name, self.table.uuid, self.table.snapshot, descends_in(self.run, relation))
@@ -98,9 +96,11 @@ class _Building:
         )
         return replaced_table.metrics
 
-    def _given(self) -> frozenset[str]:
+    def _query_columns(self) -> frozenset[str]:
         """The columns that the query gave before; those of the history, which it never gives, are not among them."""
-        earlier_columns = self.before if self.before is not None else frozenset(map(str.lower, self.state.columns))
+        earlier_columns = (
+            self.earlier_columns if self.earlier_columns is not None else frozenset(map(str.lower, self.state.columns))
+        )
         return earlier_columns - set(self.model.write.history.columns)
 
 
@@ -144,7 +144,7 @@ def build_history(
             message = f"'{source.spec.name}' has no files: there is no extract to begin with"
             raise RunError("extract-empty", message, "Land the first extract, then build again.", node=model.name)
     current_table = run.lake.table(model.relation.schema, model.relation.name)
-    metadata_marks = current_table.made if current_table is not None else {}
+    metadata_marks = current_table.shape if current_table is not None else {}
     snapshot = current_table.snapshot if current_table is not None else None
     # Only changes are looked for from a snapshot of the input: that of another history may expire.
     follows = model.write.history is History.CHANGES and source is None
@@ -186,8 +186,7 @@ def take_extract(
 def extract_source(manifest: Manifest, model: Model) -> Source | None:
     """The source of a model whose files are extracts; None: it reads all of its inputs in full.
 
-    Raises:
-        RunError: `setting-conflict`: there are several.
+    Raises RunError: `setting-conflict`: there are several.
     """
     nodes = (manifest.nodes[item.node] for item in model.inputs)
     sources = {node.id: node for node in nodes if isinstance(node, Source) and "full_extracts" in node.spec.settings}

@@ -28,7 +28,7 @@ from engine.compile.refresh.changed_keys import InputState, follow
 from engine.lake import table_writer as lake
 from engine.lake.commit_guard import ExpectedTable
 from engine.lake.commits import Commit
-from engine.plan.refresh.refresh_choice import InputChange, RefreshChoice, plain
+from engine.plan.refresh.refresh_choice import InputChange, RefreshChoice, unquoted_view
 from engine.relations import quoted
 from engine.runtime.batch.followed_changes import FullRefreshError, InputReading, state_name, table_of
 from engine.runtime.batch.history.ended_versions import (
@@ -61,7 +61,7 @@ class ResultDifference:
 
     removed: DataFrame
     added: DataFrame
-    now: DataFrame
+    result: DataFrame
     unique: bool
 
 
@@ -151,8 +151,7 @@ def _rows_before(table: DataFrame, write: Write) -> DataFrame:
 def _after_last_change(model: Model, table: DataFrame, extract: Extract) -> Extract:
     """The extract with a time after that of all changes so far.
 
-    Raises:
-        RunError: `extract-order`: it is a file of an earlier time.
+    Raises RunError: `extract-order`: it is a file of an earlier time.
     """
     from pyspark.sql import functions as f
 
@@ -162,7 +161,7 @@ def _after_last_change(model: Model, table: DataFrame, extract: Extract) -> Extr
     if extract.of_build:
         # A clock that was set back.
         return replace(extract, at=last + 1)
-    message = f"{extract.name} ({extract.shown()}) is not after the last change"
+    message = f"{extract.name} ({extract.time_text()}) is not after the last change"
     hint = (
         "Extracts are taken in the order of time, and times are UTC: correct the time of the file. Nothing was written."
     )
@@ -175,7 +174,7 @@ def _check_difference(model: Model, rows: DataFrame, difference: ResultDifferenc
 
     keys = model.write.unique_key
     if rows.isEmpty():
-        if not difference.removed.isEmpty() and difference.now.isEmpty():
+        if not difference.removed.isEmpty() and difference.result.isEmpty():
             check_empty(model, extract)
         return
     unique = replace(model, write=replace(model.write, deletes=Deletes.IGNORE))
@@ -184,8 +183,8 @@ def _check_difference(model: Model, rows: DataFrame, difference: ResultDifferenc
     touched = rows.select(*(column_of(key).alias(f"__key{number}") for number, key in enumerate(keys))).distinct()
     keys_match = f.lit(True)
     for number, key in enumerate(keys):
-        keys_match = keys_match & difference.now[quoted(key)].eqNullSafe(touched[f"__key{number}"])
-    check_rows(unique, difference.now.join(touched, keys_match, "left_semi"), extract)
+        keys_match = keys_match & difference.result[quoted(key)].eqNullSafe(touched[f"__key{number}"])
+    check_rows(unique, difference.result.join(touched, keys_match, "left_semi"), extract)
 
 
 _COLUMN = re.compile(r"(?:`?\w+`?\.)?`?(\w+)`?")
@@ -213,7 +212,7 @@ def changed_rows(
         return None
     except spark_exceptions():
         return None
-    relation, view = table_of(run.manifest, change).relation.sql, plain(change.view)
+    relation, view = table_of(run.manifest, change).relation.sql, unquoted_view(change.view)
     all_rows = session.sql(f"SELECT * FROM {relation} VERSION AS OF {change.after}")  # noqa: S608 - quoted
     read_columns = [name for name in all_rows.columns if name in set(change.columns)] or all_rows.columns[:1]
     all_rows = all_rows.select(*(f"`{name}`" for name in read_columns))
@@ -241,7 +240,7 @@ def _has_unique_keys(manifest: Manifest, model: Model, change: InputChange) -> b
     merged = upstream.streaming and upstream.write.unique_key and not upstream.write.history
     if not merged or upstream.write.output_mode is OutputMode.COMPLETE:
         return False
-    query = follow(model.sql, {plain(change.view): change.columns})
+    query = follow(model.sql, {unquoted_view(change.view): change.columns})
     if len(query.branches) != 1 or query.branches[0].sources[0].inner is not None:
         return False
     keys = (query.branches[0].keys.get(key.lower()) for key in model.write.unique_key)

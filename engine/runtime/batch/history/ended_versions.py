@@ -51,8 +51,7 @@ class Extract:
     name: str
     of_build: bool = False
 
-    def shown(self) -> str:
-        """The time as text, UTC."""
+    def time_text(self) -> str:
         return datetime.fromtimestamp(self.at / 1_000_000, UTC).isoformat(" ", "microseconds").removesuffix("+00:00")
 
 
@@ -86,8 +85,7 @@ def differs(rows: DataFrame, write: Write) -> Column:
 def check_rows(model: Model, rows: DataFrame, extract: Extract) -> None:
     """Check an extract by itself: one row for each key, a sequence in each row, and rows where they are needed.
 
-    Raises:
-        RunError: `duplicate-key`, `sequence-null` or `extract-empty`.
+    Raises RunError: `duplicate-key`, `sequence-null` or `extract-empty`.
     """
     from pyspark.sql import functions as f
 
@@ -113,11 +111,7 @@ def check_rows(model: Model, rows: DataFrame, extract: Extract) -> None:
 
 
 def check_empty(model: Model, extract: Extract) -> None:
-    """Check that an extract may be without rows.
-
-    Raises:
-        RunError: `extract-empty`.
-    """
+    """Check that an extract may be without rows. Raises RunError: `extract-empty`."""
     write = model.write
     if write.deletes is Deletes.CLOSE and write.on_empty_extract is OnEmptyExtract.FAIL:
         message = f"{extract.name} has no rows: with 'deletes: close' each key would count as deleted"
@@ -267,7 +261,7 @@ def _check_order(model: Model, changes: DataFrame, extract: Extract) -> int:
     ((changed, count),) = changes.agg(f.count("*"), f.count_if(turned)).collect()
     if count:
         keys = shown_keys(changes.where(turned), model.write.unique_key, count)
-        message = f"{keys_have(count)} a version not before {extract.name} ({extract.shown()}): {keys}"
+        message = f"{keys_have(count)} a version not before {extract.name} ({extract.time_text()}): {keys}"
         hint = (
             "Extracts are taken in the order of time, and times are UTC: correct the clock, the time of the extract, "
             "or times of 'sequence_by' in the future. Nothing was written."
