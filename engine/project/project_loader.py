@@ -318,7 +318,7 @@ def _exposures(files: Iterable[File], texts: dict[str, str], diagnostics: list[D
         text = read(file.path, file.shown, diagnostics)
         texts[file.shown] = text or ""
         document, problems = load_yaml(texts[file.shown], file.shown)
-        found += problems
+        diagnostics += problems
         if isinstance(document.data, dict) and document.data.keys() & {"exposures", "sinks"}:
             yield document
         elif text is not None and not problems:

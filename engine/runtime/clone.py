@@ -74,7 +74,7 @@ def copy_state(
     Raises StateError: `state-unreadable`, `state-unwritable`.
     """
     number = state.generation
-    cloned_facts = _facts(clone.own, read_facts(clone.source.facts(state)) or NO_FACTS)
+    cloned_facts = _facts(clone.model, read_facts(clone.source.facts(state)) or NO_FACTS)
     starts = {node: _start(start, uuids.get(node)) for node, start in state.starts.items()}
     cloned_state = replace(
         state,

@@ -252,8 +252,8 @@ class LiveProject:
             return
         while self.queue.running() < self.options.threads and (entry := self.queue.next(time.time())) is not None:
             moment = time.time()
-            waited = moment - (entry.due or moment)
-            self.queue.begin(entry, moment)
+            waited = moment - (entry.due_since or moment)
+            self.queue.begin_turn(entry, moment)
             self._report_state_changes()
             standby = self._standby(entry)
             if standby is None:

@@ -107,7 +107,7 @@ def plan_markdown(
         for title, names in ((GONE, unplanned.removed), (DESCRIBED, unplanned.metadata_only))
     )
     end = [f"{UNKNOWN[0].upper()}{UNKNOWN[1:]}."] if unplanned.without_catalog else []
-    blocks = (_table(manifest, changed), _graph(manifest, changed), *edits, gone, metadata_only, folded, end)
+    blocks = (_table(manifest, changed), _graph(manifest, changed), *edits, removed_models, metadata_only, folded, end)
     for block in filter(None, blocks):
         fitting, omitted = _bounded(block, MOST_CHARACTERS - _END - size)
         size += sum(len(line) + 1 for line in fitting)

@@ -129,7 +129,7 @@ def _line(part: Part, target: Target) -> str:
 
 
 def _numbers(part: Part) -> str:
-    stored_table = part.stored
+    stored_table = part.stored_relation
     if stored_table is None:
         return "  (already removed from the catalog)"
     parts = [
@@ -145,7 +145,7 @@ def _report(settings: CommandSettings, part: Part, target: Target, *, as_json: b
     if not as_json:
         settings.out.say(f"Removed the {part.role} {name}")
         return
-    stored_table = part.stored
+    stored_table = part.stored_relation
     record = {"event": "TableDropped", "relation": name, "role": part.role}
     write_json(
         {

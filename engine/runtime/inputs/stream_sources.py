@@ -149,7 +149,7 @@ def _starts_fixed(run: Run, source: StreamSource) -> bool:
 
 def record(folder: TableState, generation: int, model: Model, stream_record: Recorded) -> None:
     folder.save_facts(generation, model.fingerprint, plain(model.facts))
-    if recorded(folder, generation) != stream_record:
+    if read_source_record(folder, generation) != stream_record:
         folder.save_note(generation, RECORD, stream_record.as_json())
 
 

@@ -251,7 +251,7 @@ class BatchWriter:
         finally:
             prepared.close()
         metrics = Metrics(
-            skipped=bad_records.skipped_records(rules.watched, observations),
+            skipped=bad_records.skipped_records(rules.watched_inputs, observations),
             bad_records={view: observation.taken_out for view, observation in observations.items()},
             bad_reasons={
                 view: observation.reason for view, observation in observations.items() if observation.taken_out
