@@ -83,8 +83,9 @@ def measure_lateness(source: Source, event_time: str, target: Target, root: Path
         try:
             lateness = _measure(kind.read_batch(spark, spec, place), arrival, event_time)
         except spark_exceptions() as error:
-            message_and_hint = unreadable(error) or (f"'{source.name}' cannot be read: {summary(str(error))}", "")
-            raise RunError("source-unreadable", *message_and_hint) from error
+            checks = f"Check 'format', 'path' and 'options' of the source in {source.file}."
+            message, hint = unreadable(error) or (f"'{source.name}' cannot be read: {summary(str(error))}", checks)
+            raise RunError("source-unreadable", message, hint) from error
     if not lateness.rows:
         message = f"the source '{source.name}' has no row with '{event_time}'"
         raise SetupError("sample-empty", message, "Land or send records, and run the command again.")
