@@ -178,6 +178,7 @@ def thousand(tmp_path_factory):
     return written(tmp_path_factory.mktemp("big"), big())
 
 
+@pytest.mark.nightly
 def test_a_thousand_models_open_quickly_and_move_smoothly(window, thousand):
     one = window(thousand)
     page = one.open("#/graph")

@@ -79,7 +79,7 @@ def reset_sink(settings: CommandSettings, name: str, to: str) -> None:
             snapshot = _snapshot(opened, to)
             spec, table = opened.spec, opened.table
             opened.target.reset(Position(table.uuid, snapshot, key=spec.key, columns=spec.names))
-    begin = "all rows of the table" if snapshot is None else f"what was committed after snapshot {snapshot}"
+    begin = "all rows of the table" if snapshot is None else f"the commits after snapshot {snapshot}"
     settings.out.say(f"The next build delivers {begin} to {sink.place}")
 
 

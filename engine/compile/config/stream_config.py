@@ -19,7 +19,7 @@ _WATERMARK = re.compile(r"(?P<what>.*\S)\s+delay\s+(?P<delay>\S.*)", re.IGNORECA
 _NAMED = re.compile(r"(?P<sql>.*\S)\s+as\s+(?P<name>`?\w+`?)", re.IGNORECASE | re.DOTALL)
 _FORMS = "Write '<column> delay <interval>', or '<SQL> as <name> delay <interval>'."
 _DELAY = "10 minutes"
-_INTERVAL = re.compile(r"\d+\s*[a-z]+(?:\s+\d+\s*[a-z]+)*", re.IGNORECASE)
+_INTERVAL = re.compile(r"(?<!\d)\d+\s*[a-z]+(?:\s+\d+\s*[a-z]+)*", re.IGNORECASE)
 # What other engines call a stream of a table's changes.
 _CHANGES = "changes"
 _CALL = re.compile(r"(?:ref|source)\s*\((.*)\)")
