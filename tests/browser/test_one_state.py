@@ -139,7 +139,7 @@ def process(tmp_path: Path) -> Iterator[Process]:
     (target / "run_results.json").write_text(json.dumps(stored))
     written(target / "docs", compiled.manifest, stored)
     with observing(target, {test.id: ORDERS}) as observer:
-        data = LiveSite(lambda: process.compiled, observer.kept, target)
+        data = LiveSite(lambda: process.compiled, observer.history, target)
         with serve(observer, target / "docs", ACCESS, data=data) as server:
             process = Process(tmp_path, observer, server.link(), compiled)
             process.happens(started(ORDERS, TOTALS, f"tests.{ORDERS}", at=time.time() - 60))
@@ -283,7 +283,7 @@ def test_stalled_is_said_with_what_it_does_meanwhile(window, process: Process) -
 
 
 def test_data_that_did_not_change_are_not_read(process: Process) -> None:
-    data = LiveSite(lambda: process.compiled, process.observer.kept, process.root / "target")
+    data = LiveSite(lambda: process.compiled, process.observer.history, process.root / "target")
     first = data.script("index")
     assert first is not None
     assert data.script("index") is first

@@ -84,7 +84,7 @@ def test_a_checkpoint_of_an_older_version_tells_its_sources_itself(lab: Lab) -> 
     lab.build()
     (lab.state / "files" / "1" / "sources.json").unlink()
     lab.model("files", union(OTHER, ONE))
-    assert "has read other files than those of shop.two" in rejected(lab, "files")
+    assert "has read other files than the files of shop.two" in rejected(lab, "files")
     lab.model("files", union(ONE, OTHER))
     landed(lab, 3)
     lab.build()
