@@ -37,10 +37,10 @@ _WORDS = re.compile(r"`[^`]*`|\w+|[^\w\s]")
 
 def comparable(facts: Facts, other: Facts) -> Facts:
     """The facts with what no row depends on left out of their inputs; `other` is what they are compared with."""
-    read = [_words(known) for known in (facts, other)]
+    read = [_words(side) for side in (facts, other)]
     words = None if None in read else [word for part in read for word in part or ()]
     # A join of streams keeps the columns it reads in the order of the schema, and structs as a whole.
-    carries = any(_carries(known) for known in (facts, other))
+    carries = any(_carries(side) for side in (facts, other))
     return replace(facts, inputs=tuple(_input(item, words, carries=carries) for item in facts.inputs))
 
 
@@ -68,10 +68,10 @@ def _input(item: InputFacts, words: Sequence[str] | None, *, carries: bool) -> I
     if not source:
         return item
     options = {k.lower(): v for k, v in source.get("options", {}).items() if k.lower() not in _TUNING}
-    made = {**source, "options": options, "schema": _schema(source, words, carries=carries)}
-    if "path" in made:
-        made["path"] = normalized(str(made["path"]))
-    return replace(item, source=made)
+    comparable_source = {**source, "options": options, "schema": _schema(source, words, carries=carries)}
+    if "path" in comparable_source:
+        comparable_source["path"] = normalized(str(comparable_source["path"]))
+    return replace(item, source=comparable_source)
 
 
 def _schema(source: Mapping[str, Any], words: Sequence[str] | None, *, carries: bool) -> list[Any]:
@@ -118,8 +118,8 @@ def _words(facts: Facts) -> tuple[str, ...] | None:
     ]
     parts = [read_names(facts.sql), *map(_words, facts.inlined.values())]
     parts += [_shown(text) for text in (*_texts(rest), *_texts(inputs))]
-    known = [part for part in parts if part is not None]
-    return tuple(word for part in known for word in (*part, ";")) if len(known) == len(parts) else None
+    word_lists = [part for part in parts if part is not None]
+    return tuple(word for part in word_lists for word in (*part, ";")) if len(word_lists) == len(parts) else None
 
 
 def _shown(text: str) -> tuple[str, ...]:

@@ -15,8 +15,8 @@ def rewritten(model: Model) -> bool:
 
 def totals(manifest: Manifest, model: Model) -> bool:
     """Return whether groups of a model have no event time: records that are skipped are missing in later totals."""
-    said = (d for d in manifest.diagnostics if d.node == model.name)
-    return any(diagnostic.code == "unbounded-groups" for diagnostic in said)
+    own_diagnostics = (d for d in manifest.diagnostics if d.node == model.name)
+    return any(diagnostic.code == "unbounded-groups" for diagnostic in own_diagnostics)
 
 
 def timed(spec: SourceSpec) -> bool:

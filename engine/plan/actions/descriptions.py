@@ -23,11 +23,13 @@ def table_comment(model: Model) -> str:
     return _plain(model.description) if model.operation.persist_docs.relation else ""
 
 
-def described(model: Model, known: DeployedModel) -> bool:
-    facts = known.view if model.computed_when_read else known.table
-    wanted = comments_of(model)
+def described(model: Model, deployed_model: DeployedModel) -> bool:
+    facts = deployed_model.view if model.computed_when_read else deployed_model.table
+    comments = comments_of(model)
     return (
-        facts is not None and changed_text(facts.properties, wanted) is None and not changed_columns(facts.docs, wanted)
+        facts is not None
+        and changed_text(facts.properties, comments) is None
+        and not changed_columns(facts.docs, comments)
     )
 
 
@@ -45,12 +47,12 @@ def table_properties(model: Model, generation: int) -> dict[str, str]:
 
 def changed_properties(model: Model, table: TableFacts) -> Mapping[str, str]:
     """Return the properties of an earlier table that the project says otherwise; those it does not name stay."""
-    wanted, version = table_properties(model, 1), model.write.format_version
+    properties, version = table_properties(model, 1), model.write.format_version
     # There is a way to a newer format only.
     newer = version is not None and table.format_version is not None and table.format_version < version
     return {
         key: text
-        for key, text in wanted.items()
+        for key, text in properties.items()
         if (newer if key == FORMAT else not _kept(key) and table.properties.get(key) != text)
     }
 

@@ -50,35 +50,35 @@ class Versions:
         project = replace(_with_macros(project, test), models=models, tests=())
         variables = {**self.variables, **test.variables}
         # A folder a test: what it overrides may change, and takes the place of what was.
-        kept = None if self.cached is None else self.cached / "overrides" / digest(test.id)
-        result = compile_project(project, target=self.target, variables=variables, cached=kept)
+        cache_folder = None if self.cached is None else self.cached / "overrides" / digest(test.id)
+        result = compile_project(project, target=self.target, variables=variables, cached=cache_folder)
         node = result.manifest.nodes.get(test.model)
         if not isinstance(node, Model) or node.broken:
-            found = tuple(d for d in result.manifest.errors if d.node in {None, test.model.partition(".")[2]})
+            diagnostics = tuple(d for d in result.manifest.errors if d.node in {None, test.model.partition(".")[2]})
             message = f"the model of '{test.name}' cannot be compiled with its overrides"
             hint = "Correct 'vars' and 'macros' under 'overrides:' of the test; the errors below name the failures."
-            raise EngineError.of((Diagnostic("unit-test-input", message, hint, location=test.location), *found))
+            raise EngineError.of((Diagnostic("unit-test-input", message, hint, location=test.location), *diagnostics))
         return result
 
     def _above(self, model: str) -> set[str]:
-        seen, waiting = set[str](), [model]
+        visited, waiting = set[str](), [model]
         while waiting:
             node = waiting.pop()
-            if node not in seen:
-                seen.add(node)
+            if node not in visited:
+                visited.add(node)
                 waiting += self.compiled.manifest.parents(node)
-        return seen
+        return visited
 
 
 def _with_macros(project: LoadedProject, test: UnitTest) -> LoadedProject:
-    known = {macro.name: macro for macro in read_macros(project.macros)}
+    macros_by_name = {macro.name: macro for macro in read_macros(project.macros)}
     files = {file.file: file for file in project.macros}
     for name, text in test.macros.items():
-        macro = known.get(name)
+        macro = macros_by_name.get(name)
         head = _HEAD.match(macro.text) if macro else None
         if macro is None or head is None:
             message = f"the unit test '{test.name}' overrides a macro '{name}', which does not exist"
-            raise EngineError("unknown-macro", message, near(name, known), location=test.location)
+            raise EngineError("unknown-macro", message, near(name, macros_by_name), location=test.location)
         body = f"{head[0]}{{% raw %}}{text}{{% endraw %}}{{% endmacro %}}"
         file = files[macro.file]
         files[macro.file] = replace(file, text=file.text.replace(macro.text, body))
