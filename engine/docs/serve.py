@@ -273,10 +273,10 @@ class _Handler(SimpleHTTPRequestHandler):
         if (url := self._admitted()) is None:
             return
         added = self.server.additions
-        if added is None or (answer := added.answers(url.path, url.query)) is None:
+        if added is None or (served := added.answers(url.path, url.query)) is None:
             super().do_GET()
         else:
-            self._answer(answer)
+            self._answer(served)
 
     def do_HEAD(self) -> None:
         if self._admitted() is not None:
@@ -305,18 +305,18 @@ class _Handler(SimpleHTTPRequestHandler):
         self._send(HTTPStatus.FORBIDDEN, _NO_TOKEN)
         return None
 
-    def _answer(self, answer: ServedAnswer) -> None:
+    def _answer(self, served: ServedAnswer) -> None:
         """Send a body; parts of one each within the time for an answer, for as long as the client takes them."""
-        whole = isinstance(answer.body, bytes)
-        self.send_response(answer.status)
-        self.send_header("Content-Type", answer.content_type)
-        if isinstance(answer.body, bytes):
-            self.send_header("Content-Length", str(len(answer.body)))
+        whole = isinstance(served.body, bytes)
+        self.send_response(served.status)
+        self.send_header("Content-Type", served.content_type)
+        if isinstance(served.body, bytes):
+            self.send_header("Content-Length", str(len(served.body)))
         else:
             self.send_header("Connection", "close")
             self.close_connection = True
         self.end_headers()
-        for part in [answer.body] if isinstance(answer.body, bytes) else answer.body:
+        for part in [served.body] if isinstance(served.body, bytes) else served.body:
             self.copyfile(io.BytesIO(part), self.wfile)
             if not whole:
                 self.wfile.flush()

@@ -41,8 +41,8 @@ def state_store_notes(model: Model, frozen: Mapping[str, str]) -> tuple[str, ...
     provider = frozen.get(_PROVIDER, "").rpartition(".")[2]
     in_checkpoint = {"partitions": frozen.get(_PARTITIONS), "provider": _PROVIDERS.get(provider)}
     return tuple(
-        f"state_store.{key} is {value} now, but the checkpoint keeps {in_checkpoint[key]}; to apply it: engine build -f -s "
-        f"{model.name}"
+        f"state_store.{key} is {value} now, but the checkpoint keeps {in_checkpoint[key]}; to apply it: "
+        f"engine build -f -s {model.name}"
         for key, value in declared.items()
         if value is not None and in_checkpoint[key] not in {None, str(value)}
     )

@@ -65,16 +65,16 @@ class Index:
     began: int
     now: dict[str, SeenFile] = field(default_factory=dict)
 
-    def same(self, shown: str, stat: os.stat_result) -> str | None:
+    def same(self, shown_path: str, stat: os.stat_result) -> str | None:
         """The digest of a file that is as it was; None if it has to be read."""
-        seen_file = self.known.get(shown)
+        seen_file = self.known.get(shown_path)
         if seen_file is None or not seen_file.sure or self._seen_file(stat, seen_file.digest) != seen_file:
             return None
-        self.now[shown] = seen_file
+        self.now[shown_path] = seen_file
         return seen_file.digest
 
-    def add(self, shown: str, stat: os.stat_result, digest: str) -> None:
-        self.now[shown] = self._seen_file(stat, digest)
+    def add(self, shown_path: str, stat: os.stat_result, digest: str) -> None:
+        self.now[shown_path] = self._seen_file(stat, digest)
 
     def _seen_file(self, stat: os.stat_result, digest: str) -> SeenFile:
         is_settled = max(stat.st_mtime_ns, stat.st_ctime_ns) < self.began - _MARGIN
@@ -97,9 +97,9 @@ def load_index(path: Path | None) -> Index:
     return Index(path, {}, looked_at)
 
 
-def text_digest(shown: str, text: str | None) -> str:
+def text_digest(shown_path: str, text: str | None) -> str:
     """A hash of a file's name and text; None is a file that cannot be read."""
-    whole = f"{shown}\0{text}" if text is not None else f"{shown}\0\0"
+    whole = f"{shown_path}\0{text}" if text is not None else f"{shown_path}\0\0"
     return hashlib.blake2b(whole.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
 

@@ -277,14 +277,14 @@ def _admits(part: str, version: str, section: Section) -> bool:
         section.report("bad-value", f"'{part}' is not a version range", "Write it as '>=0.1,<0.2'.")
         return True
     sign = match[1]
-    left = [int(piece) for piece in re.findall("[0-9]+", version)[:3]]
-    right = [int(piece) for piece in match[2].split(".")]
-    width = max(len(left), len(right))
-    left += [0] * (width - len(left))
-    right += [0] * (width - len(right))
+    own_parts = [int(piece) for piece in re.findall("[0-9]+", version)[:3]]
+    bound_parts = [int(piece) for piece in match[2].split(".")]
+    width = max(len(own_parts), len(bound_parts))
+    own_parts += [0] * (width - len(own_parts))
+    bound_parts += [0] * (width - len(bound_parts))
     return {
-        ">=": left >= right, "<=": left <= right, "==": left == right,
-        "!=": left != right, "<": left < right, ">": left > right,
+        ">=": own_parts >= bound_parts, "<=": own_parts <= bound_parts, "==": own_parts == bound_parts,
+        "!=": own_parts != bound_parts, "<": own_parts < bound_parts, ">": own_parts > bound_parts,
     }[sign]  # fmt: skip
 
 

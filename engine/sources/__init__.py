@@ -105,8 +105,8 @@ def kind_of(format_: str) -> Kind | None:
 
 
 def answers_of(format_: str) -> Answers:
-    known: Mapping[str, Answers] = getattr(kind_of(format_), "ANSWERS", {}) if format_ else {}
-    return known.get(SPARK_READER if format_.startswith(SPARK_READER) else format_, UNKNOWN)
+    traits_by_format: Mapping[str, Answers] = getattr(kind_of(format_), "ANSWERS", {}) if format_ else {}
+    return traits_by_format.get(SPARK_READER if format_.startswith(SPARK_READER) else format_, UNKNOWN)
 
 
 def knows_columns(spec: SourceSpec) -> bool:

@@ -45,15 +45,17 @@ def of_settings(format_: str, settings: Mapping[str, Any]) -> StreamIdentity:
     facts: dict[str, Any] = {}
     for key in _TOPICS:
         if key in settings:
-            said = settings[key]
-            facts = {"pattern": said} if key == "topic_pattern" else {"topics": _names(said)}
+            topic_setting = settings[key]
+            facts = {"pattern": topic_setting} if key == "topic_pattern" else {"topics": _names(topic_setting)}
             if key == "assign":
-                facts["assigned"] = sorted(f"{topic}-{number}" for topic, some in said.items() for number in some)
+                facts["assigned"] = sorted(
+                    f"{topic}-{number}" for topic, some in topic_setting.items() for number in some
+                )
     return StreamIdentity(format_, facts)
 
 
-def _names(said: object) -> list[str]:
-    return [said] if isinstance(said, str) else sorted(str(name) for name in said)  # type: ignore[attr-defined]
+def _names(names: object) -> list[str]:
+    return [names] if isinstance(names, str) else sorted(str(name) for name in names)  # type: ignore[attr-defined]
 
 
 def normalized(path: str) -> str:

@@ -96,7 +96,7 @@ def show_table(settings: CommandSettings, name: str | None, print_options: Print
             _no_parquet(print_options, "of a table with a VARIANT column")
             rows = preview(
                 result.manifest, result.target, settings.root, model, more(print_options), settings.target_dir,
-                stored=True, sort=print_options.sort,
+                of_table=True, sort=print_options.sort,
             )  # fmt: skip
         print_rows((rows.names, rows.rows), rows.types, print_options)
         return

@@ -99,7 +99,7 @@ def _post(address: WebAddress, headers: dict[str, str], content: bytes, timeout:
     """
     deadline = time.monotonic() + timeout
     try:
-        answer = exchange(
+        response = exchange(
             "POST", address, headers, content,
             timeout=timeout, deadline=deadline, most_bytes=_ANSWER_BYTES, ca=authorities(),
         )  # fmt: skip
@@ -107,12 +107,12 @@ def _post(address: WebAddress, headers: dict[str, str], content: bytes, timeout:
         raise DeliveryError(f"of the endpoint, {error}") from error
     except HTTPException as error:
         raise DeliveryError("the endpoint does not answer as a web server does") from error
-    if answer.status >= _SERVER_ERROR:
-        raise DeliveryError(f"the endpoint answered {answer.status}", passing=True)
-    if answer.status >= _ERROR:
-        raise DeliveryError(f"the endpoint answered {answer.status}")
-    if answer.status >= _REDIRECT:
-        raise DeliveryError(f"the endpoint answered {answer.status}; redirects are not followed")
+    if response.status >= _SERVER_ERROR:
+        raise DeliveryError(f"the endpoint answered {response.status}", passing=True)
+    if response.status >= _ERROR:
+        raise DeliveryError(f"the endpoint answered {response.status}")
+    if response.status >= _REDIRECT:
+        raise DeliveryError(f"the endpoint answered {response.status}; redirects are not followed")
 
 
 _TIMEOUT_SECONDS = 5.0
@@ -241,17 +241,17 @@ class _Delivery:
         for event in events:
             self._send(event)
 
-    def _send(self, made: Any) -> None:
+    def _send(self, run_event: Any) -> None:
         from openlineage.client.serde import Serde
 
         if self.failures >= _TRIES:
             self.lost += 1
             return
         try:
-            record = Serde.to_dict(made)
+            record = Serde.to_dict(run_event)
             self.transport.emit(scrub_record(record))
         except (OSError, RuntimeError, ValueError, EngineError) as error:
-            self.lost, self.failures, self.reason = self.lost + 1, self.failures + 1, _said(error)
+            self.lost, self.failures, self.reason = self.lost + 1, self.failures + 1, _reason_of(error)
         else:
             self.sent, self.failures = self.sent + 1, 0
 
@@ -265,15 +265,17 @@ class _Delivery:
             return ()
         return (self._warning(f"{self.lost} of {self.sent + self.lost} OpenLineage events were", self.reason),)
 
-    def _warning(self, what: str, why: str) -> Diagnostic:
-        return Diagnostic("openlineage-failed", f"{what} not delivered to {self.place}: {why}", _HINT, Level.WARNING)
+    def _warning(self, undelivered: str, why: str) -> Diagnostic:
+        return Diagnostic(
+            "openlineage-failed", f"{undelivered} not delivered to {self.place}: {why}", _HINT, Level.WARNING
+        )
 
 
 def _iso(clock: float) -> str:
     return datetime.fromtimestamp(clock, UTC).isoformat(timespec="milliseconds")
 
 
-def _said(error: Exception) -> str:
+def _reason_of(error: Exception) -> str:
     """The innermost reason in one line; addresses may hold a password and are left out."""
     if isinstance(error, EngineError):
         return error.diagnostic.message

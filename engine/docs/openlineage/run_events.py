@@ -89,13 +89,13 @@ class DatasetNames:
         path = settings.get("path")
         if not isinstance(path, str) or not path:
             return (DatasetName(source.spec.format or "unknown", location(source.spec) or source.name),)
-        here = local_paths.path_of_location(path)
-        if here is None and is_uri(path):
+        local_path = local_paths.path_of_location(path)
+        if local_path is None and is_uri(path):
             scheme, _, rest = path.partition(":")
             host, _, name = rest.removeprefix("//").partition("/")
             bucket = host.rpartition("@")[2].partition(":")[0].lower()
             return (DatasetName(f"{scheme}://{bucket}", name.strip("/")),)
-        return (DatasetName("file", (self._root / (here or path)).as_posix()),)
+        return (DatasetName("file", (self._root / (local_path or path)).as_posix()),)
 
     def _broker(self, settings: Mapping[str, Any]) -> str:
         """The first broker of the connection; the connection's name where its settings cannot be had."""

@@ -73,10 +73,10 @@ def _exposure(facts: Facts, exposure: Exposure) -> Record:
     owner = exposure.owner
     name, email = (str(owner.get(key, "")) for key in ("name", "email"))
     whom = f"{name} <{email}>" if name and email else name or email
-    others = {key: value for key, value in owner.items() if key not in {"name", "email"}}
+    other_details = {key: value for key, value in owner.items() if key not in {"name", "email"}}
     rows = (
         ("Owner", whom),
-        *((f"Owner: {key}", format_values.value(value)) for key, value in others.items()),
+        *((f"Owner: {key}", format_values.value(value)) for key, value in other_details.items()),
         ("Maturity", exposure.maturity),
         *((f"Meta: {key}", format_values.value(value)) for key, value in exposure.meta.items()),
         ("Declared in", str(exposure.location or exposure.file)),
@@ -144,13 +144,13 @@ def _column(facts: Facts, column: Column, descriptions: Mapping[str, str], tests
 
 
 def _test(facts: Facts, data_test: DataTest) -> Record:
-    others = [facts.numbers[n] for n in data_test.depends_on if n != data_test.model and n in facts.numbers]
+    other_inputs = [facts.numbers[n] for n in data_test.depends_on if n != data_test.model and n in facts.numbers]
     return slim(
         {
             "what": format_values.test(data_test),
             "name": data_test.name,
             "description": data_test.description,
-            "reads": others,
+            "reads": other_inputs,
             **_ended(facts, data_test.id),
         }
     )
@@ -234,10 +234,10 @@ def _table(model: Model, table: StoredTable) -> Record:
 def _runs(table: StoredTable) -> Iterator[list[Any]]:
     """The runs that wrote the table, the newest first: when the last commit was, and the numbers of all of them."""
     for run, commits in groupby(reversed(table.snapshots), key=lambda snapshot: snapshot.run):
-        found = list(commits)
+        run_commits = list(commits)
         if run:
-            added, removed = sum(s.added for s in found), sum(s.removed for s in found)
-            yield [moment(found[0].at), len(found), added, removed, found[0].rows, run]
+            added, removed = sum(s.added for s in run_commits), sum(s.removed for s in run_commits)
+            yield [moment(run_commits[0].at), len(run_commits), added, removed, run_commits[0].rows, run]
 
 
 def _by_run(table: StoredTable) -> Iterator[tuple[Snapshot, bool]]:

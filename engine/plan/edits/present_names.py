@@ -82,7 +82,7 @@ def _input(item: InputFacts, names: Names) -> InputFacts:
 
 
 def _of_table(facts: Facts, own: Names) -> Facts:
-    def names_of_now(names: Iterable[str]) -> tuple[str, ...]:
+    def with_new_names(names: Iterable[str]) -> tuple[str, ...]:
         return tuple(own.get(name, name) for name in names)
 
     write, table = facts.write, dict(facts.table)
@@ -98,10 +98,10 @@ def _of_table(facts: Facts, own: Names) -> Facts:
         expectations=tuple(sorted((_condition(text, own), on) for text, on in facts.expectations)),
         write=replace(
             write,
-            unique_key=tuple(sorted(names_of_now(write.unique_key))),
-            sequence_by=names_of_now(write.sequence_by),
-            check=write.check if isinstance(write.check, str) else tuple(sorted(names_of_now(write.check))),
-            exclude=tuple(sorted(names_of_now(write.exclude))),
+            unique_key=tuple(sorted(with_new_names(write.unique_key))),
+            sequence_by=with_new_names(write.sequence_by),
+            check=write.check if isinstance(write.check, str) else tuple(sorted(with_new_names(write.check))),
+            exclude=tuple(sorted(with_new_names(write.exclude))),
             delete_when=write.delete_when and _condition(write.delete_when, own),
         ),
         table=table,

@@ -91,7 +91,8 @@ def _misfits(model: Model, schema_match: SchemaMatch, before: frozenset[str] | N
     if schema_match.missing:
         fix = "Select NULL for it (cast(null as ..))."
         yield (
-            f"{table} has the field {', '.join(map(shown_path, schema_match.missing))}, which the query no longer returns",
+            f"{table} has the field {', '.join(map(shown_path, schema_match.missing))}, "
+            "which the query no longer returns",
             fix,
         )
     for index, one in enumerate(schema_match.incompatible):

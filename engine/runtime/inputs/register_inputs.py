@@ -133,7 +133,7 @@ def _table(
 ) -> DataFrame:
     start, has_begun = (reading.start, reading.begun) if reading else (None, False)
     skip = item.on_upstream_delete is OnUpstreamDelete.IGNORE
-    return table_stream(session, name, start, begun=has_begun, skip_deletes=skip, options=options)
+    return table_stream(session, name, start, has_begun=has_begun, skip_deletes=skip, options=options)
 
 
 def _event_time(frame: DataFrame, item: Input, mark: Watermark, several: Timed | None, *, bounded: bool) -> DataFrame:

@@ -43,8 +43,8 @@ _Dumper.add_representer(_Lines, lambda dumper, text: dumper.represent_scalar("ta
 
 
 def unreadable_settings(source: Source, manifest: Manifest) -> tuple[Diagnostic, ...]:
-    found = KINDS[source.spec.format].faults(source.spec)
-    faults = {fault.message for fault in found if fault.path[0] != "schema" and fault.path != ("value", "key")}
+    spec_faults = KINDS[source.spec.format].faults(source.spec)
+    faults = {fault.message for fault in spec_faults if fault.path[0] != "schema" and fault.path != ("value", "key")}
     return tuple(error for error in manifest.errors if error.node == source.name and error.message in faults)
 
 
@@ -75,14 +75,14 @@ def _sampled(source: Source, target: Target, root: Path, target_dir: Path) -> st
 
 def _of_changes(source: Source, records: list[tuple[bytes | None, bytes | None]]) -> str:
     """The declaration of a source of change records; comments say what its connector may lose."""
-    found = debezium_sample.sample_of(records)
-    if found is None:
+    sample = debezium_sample.sample_of(records)
+    if sample is None:
         message = f"the source '{source.name}' has no change of a row to infer columns from"
         raise SetupError("sample-empty", message, "Land or send records, and run the command again.")
-    value = {**value_of(source.spec), "key": list(found.key)}
+    value = {**value_of(source.spec), "key": list(sample.key)}
     spec = replace(source.spec, settings={**source.spec.settings, "value": value})
-    columns = tuple(avro_values.AvroColumn(name, type_) for name, type_ in found.columns)
-    notes = "".join(f"# {line}\n" for note in found.notes for line in textwrap.wrap(note, _WIDTH))
+    columns = tuple(avro_values.AvroColumn(name, type_) for name, type_ in sample.columns)
+    notes = "".join(f"# {line}\n" for note in sample.notes for line in textwrap.wrap(note, _WIDTH))
     return notes + declaration(replace(source, spec=spec), columns)
 
 

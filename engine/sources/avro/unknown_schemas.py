@@ -60,8 +60,8 @@ class Translator:
         if time.monotonic() - since < _MISSING_SECONDS:
             return reason
         try:
-            found = self.registry.schema(schema_id)
-            self._known[schema_id] = resolve(parse(found.text), parse(self.reader))
+            registered = self.registry.schema(schema_id)
+            self._known[schema_id] = resolve(parse(registered.text), parse(self.reader))
         except MissingSchemaError as error:
             unknown = f"unknown schema id {schema_id}"
             reason = unknown if error.diagnostic.code == "registry-id" else error.diagnostic.message
@@ -98,8 +98,8 @@ def translate(
             payloads.append(payload)
             reasons.append(reason)
     except SetupError as error:
-        found = error.diagnostic
-        raise WorkerError(_MARK + json.dumps([found.code, found.message, found.hint])) from None
+        diagnostic = error.diagnostic
+        raise WorkerError(_MARK + json.dumps([diagnostic.code, diagnostic.message, diagnostic.hint])) from None
     return payloads, reasons
 
 

@@ -223,8 +223,10 @@ def _placed(spec: SourceSpec, place: Place) -> dict[str, Any]:
     path = str(spec.settings.get("path", ""))
     inside = not listing.is_uri(path) and not path.startswith("/")
     where = path if listing.is_uri(path) else local_paths.hadoop(place.root / path)
-    found = {"location": identified(normalized(where), "location")} | ({"root": str(place.root)} if inside else {})
-    return {**found, **connection_leads(spec, place)}
+    place_facts = {"location": identified(normalized(where), "location")} | (
+        {"root": str(place.root)} if inside else {}
+    )
+    return {**place_facts, **connection_leads(spec, place)}
 
 
 def _begun_at(spec: SourceSpec, _: int | None) -> SourceSpec:

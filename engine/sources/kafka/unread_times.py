@@ -71,7 +71,7 @@ class UnreadTimes:
         self._consumers.clear()
 
     def _asked(
-        self, connection: str, level: str, place: Place, wanted: Mapping[Partition, int]
+        self, connection: str, level: str, place: Place, positions: Mapping[Partition, int]
     ) -> dict[Partition, float]:
         key = connection, level
         consumer = self._consumers.pop(key, None) or _opened(connection, level, place)
@@ -80,16 +80,16 @@ class UnreadTimes:
         from confluent_kafka import KafkaException
 
         try:
-            found = _times(consumer, wanted)
+            times = _times(consumer, positions)
         except (KafkaException, RuntimeError):
             return {}
         self._consumers[key] = consumer
-        return found
+        return times
 
 
 def _unread(spec: SourceSpec, offsets: Sequence[Mapping[str, Any]], now: ClusterOffsets) -> dict[Partition, int]:
     stands = [stand for offset in offsets if (stand := stand_of(offset)) is not None]
-    found = {}
+    unread_positions = {}
     for name in names_of(spec):
         topic = now.topics[name]
         mine = [stand[name] for stand in stands if name in stand]
@@ -98,8 +98,8 @@ def _unread(spec: SourceSpec, offsets: Sequence[Mapping[str, Any]], now: Cluster
             # A partition that is new to the stream is read from its first record.
             reached = min((stand[partition] for stand in mine if partition in stand), default=first)
             if max(reached, first) < end:
-                found[name, partition] = max(reached, first)
-    return found
+                unread_positions[name, partition] = max(reached, first)
+    return unread_positions
 
 
 def _opened(connection: str, level: str, place: Place) -> Consumer | None:
@@ -108,12 +108,12 @@ def _opened(connection: str, level: str, place: Place) -> Consumer | None:
     return assigned_consumer(addresses, settings.get("security") or {}, {**_ONE_RECORD, ISOLATION: level})
 
 
-def _times(consumer: Consumer, wanted: Mapping[Partition, int]) -> dict[Partition, float]:
+def _times(consumer: Consumer, positions: Mapping[Partition, int]) -> dict[Partition, float]:
     from confluent_kafka import TopicPartition
 
-    consumer.assign([TopicPartition(topic, partition, offset) for (topic, partition), offset in wanted.items()])
-    found: dict[Partition, float] = {}
-    waiting = set(wanted)
+    consumer.assign([TopicPartition(topic, partition, offset) for (topic, partition), offset in positions.items()])
+    times: dict[Partition, float] = {}
+    waiting = set(positions)
     deadline = time.monotonic() + _PATIENCE_SECONDS
     try:
         while waiting and time.monotonic() < deadline:
@@ -125,10 +125,10 @@ def _times(consumer: Consumer, wanted: Mapping[Partition, int]) -> dict[Partitio
             waiting.discard(place)
             consumer.incremental_unassign([TopicPartition(*place)])
             if (moment := _written_at(message)) is not None:
-                found[place] = moment
+                times[place] = moment
     finally:
         consumer.unassign()
-    return found
+    return times
 
 
 def _place(message: Message) -> Partition | None:
