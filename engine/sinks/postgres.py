@@ -241,8 +241,10 @@ class PostgresTarget:
             raise self._unfit(f"the table {self._shown} has no column '{name}'", hint)
         if not holds(existing[own], spark_type):
             message = f"the column '{name}' is {spark_type}, and {existing[own]} in the table {self._shown}"
-            change = f'ALTER TABLE {self._shown} ALTER COLUMN "{own}" TYPE {column_type};'
-            hint = f"Change the table: {change} Or cast the column."
+            hint = (
+                f'Change the table: ALTER TABLE {self._shown} ALTER COLUMN "{own}" TYPE {column_type}; '
+                "Or cast the column."
+            )
             raise self._unfit(message, hint)
 
     def _check_key(self) -> None:

@@ -90,11 +90,8 @@ def _misfits(model: Model, schema_match: SchemaMatch, before: frozenset[str] | N
         yield f"{table} has no field {', '.join(map(shown_path, schema_match.added_fields))}", fix
     if schema_match.missing:
         fix = "Select NULL for it (cast(null as ..))."
-        yield (
-            f"{table} has the field {', '.join(map(shown_path, schema_match.missing))}, "
-            "which the query no longer returns",
-            fix,
-        )
+        fields = ", ".join(map(shown_path, schema_match.missing))
+        yield f"{table} has the field {fields}, which the query no longer returns", fix
     for index, one in enumerate(schema_match.incompatible):
         fix = f"Cast it in the query to its type in the table{_cast(one)}."
         yield f"'{shown_path(one.path)}' is {one.table} in {table} and {one.query} in the query", "" if index else fix
