@@ -181,12 +181,12 @@ class _Head(io.RawIOBase):
 
     def __init__(self, connection: socket.socket) -> None:
         self._connection = connection
-        self._left = 0
+        self._bytes_left = 0
         self._deadline = 0.0
         self.too_long = False
 
     def begin(self, limits: Limits) -> None:
-        self._left = limits.head_bytes
+        self._bytes_left = limits.head_bytes
         self._deadline = time.monotonic() + limits.request_seconds
 
     def readable(self) -> bool:
@@ -198,7 +198,7 @@ class _Head(io.RawIOBase):
         Raises:
             TimeoutError: the request took too long.
         """
-        size = min(len(buffer), self._left)
+        size = min(len(buffer), self._bytes_left)
         wait = self._deadline - time.monotonic()
         if not size:
             self.too_long = True
@@ -207,7 +207,7 @@ class _Head(io.RawIOBase):
             raise TimeoutError
         self._connection.settimeout(wait)
         count = self._connection.recv_into(buffer, size)
-        self._left -= count
+        self._bytes_left -= count
         return count
 
 
@@ -276,7 +276,7 @@ class _Handler(SimpleHTTPRequestHandler):
         if added is None or (served := added.answers(url.path, url.query)) is None:
             super().do_GET()
         else:
-            self._answer(served)
+            self._send_answer(served)
 
     def do_HEAD(self) -> None:
         if self._admitted() is not None:
@@ -305,7 +305,7 @@ class _Handler(SimpleHTTPRequestHandler):
         self._send(HTTPStatus.FORBIDDEN, _NO_TOKEN)
         return None
 
-    def _answer(self, served: ServedAnswer) -> None:
+    def _send_answer(self, served: ServedAnswer) -> None:
         """Send a body; parts of one each within the time for an answer, for as long as the client takes them."""
         whole = isinstance(served.body, bytes)
         self.send_response(served.status)

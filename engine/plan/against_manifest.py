@@ -77,7 +77,7 @@ def writers_in(nodes: Mapping[str, Mapping[str, Any]]) -> dict[str, LastWriter]:
         own = _part(_part(record, "meta"), OWN)
         stores_rows = _part(record, "config").get("materialized") != Materialized.EPHEMERAL
         if record.get("resource_type") == "model" and stores_rows and own.get("fingerprint"):
-            writers[node] = LastWriter.of(str(own["fingerprint"]), _part(own, "facts"))
+            writers[node] = LastWriter.from_record(str(own["fingerprint"]), _part(own, "facts"))
     return writers
 
 

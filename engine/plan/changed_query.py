@@ -41,14 +41,14 @@ _BREAKING = {Change.STATE_BREAKING, Change.SOURCE_CHANGED, Change.IDENTITY_CHANG
 
 def changed_query(manifest: Manifest, model: Model, writer: LastWriter, read: StreamsRead) -> Comparison:
     if (facts := writer.facts) is None:
-        return _refused(model, Change.IDENTITY_CHANGED, (writer.lost,))
+        return _refused(model, Change.IDENTITY_CHANGED, (writer.unknown_reason,))
     return _compared(manifest, model, with_present_names(manifest, model, facts, writer, read), writer, read)
 
 
 def with_present_names(manifest: Manifest, model: Model, facts: Facts, writer: LastWriter, read: StreamsRead) -> Facts:
     """Return the facts of the last writer with present names; `began` is the query with the order of the state."""
-    if writer.recorded is not None and writer.recorded.order is not None:
-        facts = replace(facts, began=writer.recorded.order)
+    if writer.recorded_sources is not None and writer.recorded_sources.order is not None:
+        facts = replace(facts, began=writer.recorded_sources.order)
     read_now = (manifest.nodes.get(item.node) for item in model.inputs)
     names = {m.name: (m.relation.name, m.operation.renamed_from) for m in read_now if isinstance(m, Model)}
     static = source_changes.static_renames(facts, model.facts, names, manifest.nodes)
@@ -59,7 +59,7 @@ def with_present_names(manifest: Manifest, model: Model, facts: Facts, writer: L
 
 def _compared(manifest: Manifest, model: Model, old: Facts, writer: LastWriter, read: StreamsRead) -> Comparison:
     now = model.facts.settings
-    before = old.settings if old.settings or writer.recorded is not None else now
+    before = old.settings if old.settings or writer.recorded_sources is not None else now
     changed, frozen = setting_changes.differences(before, now)
     old = replace(old, settings={})
     old, new = comparable(old, model.facts), replace(comparable(model.facts, old), settings={})
@@ -71,7 +71,7 @@ def _compared(manifest: Manifest, model: Model, old: Facts, writer: LastWriter, 
     if change not in _BREAKING:
         return Comparison(change, (*reasons, *frozen))
     if old.materialized != model.materialized.value:
-        return _refused(model, change, reasons, discarded=changed_materialization.lost(model, old))
+        return _refused(model, change, reasons, discarded=changed_materialization.describe_discarded(model, old))
     ways = new_checkpoint.ways(manifest, model) if change in {Change.STATE_BREAKING, Change.SOURCE_CHANGED} else ()
     if change is Change.STATE_BREAKING and can_follow(old, new):
         ways = (new_checkpoint.from_open_windows(model), *ways)
@@ -167,7 +167,7 @@ def _columns_changed(old: Facts, new: Facts) -> tuple[str, ...]:
     starred = "*" in old.sql and "*" in new.sql
     if old.state is None or new.state is None or not starred or not keeps_columns(new):
         return ()
-    before, after = ({item.name: _named(item) for item in facts.inputs} for facts in (old.state, new.state))
+    before, after = ({item.name: _renamed_columns(item) for item in facts.inputs} for facts in (old.state, new.state))
     return tuple(
         f"the columns of '{name}', which the query reads by *, changed; the state holds rows with the old ones"
         for name in after
@@ -175,7 +175,7 @@ def _columns_changed(old: Facts, new: Facts) -> tuple[str, ...]:
     )
 
 
-def _named(item: StateInput) -> list[tuple[str, str | None]] | None:
+def _renamed_columns(item: StateInput) -> list[tuple[str, str | None]] | None:
     if item.columns is None:
         return None
     return [(item.renamed.get(name.lower(), name.lower()), kind) for name, kind in item.columns]
@@ -242,4 +242,4 @@ def _refused(
     if discarded:
         hint = f"Undo the edit, or replace it: engine build -f -s {model.name}. {discarded}"
     finding = Diagnostic("model-changed", message, hint, node=model.name, location=Location(model.file))
-    return Comparison(change, reasons, finding, kind_changed=bool(discarded), lost=discarded)
+    return Comparison(change, reasons, finding, kind_changed=bool(discarded), discarded=discarded)

@@ -117,12 +117,12 @@ def _words(facts: Facts) -> tuple[str, ...] | None:
         (item.dedup, item.through, item.deferred, item.watermark and plain(item.watermark)) for item in facts.inputs
     ]
     parts = [read_names(facts.sql), *map(_words, facts.inlined.values())]
-    parts += [_shown(text) for text in (*_texts(rest), *_texts(inputs))]
+    parts += [_words_of_text(text) for text in (*_texts(rest), *_texts(inputs))]
     word_lists = [part for part in parts if part is not None]
     return tuple(word for part in word_lists for word in (*part, ";")) if len(word_lists) == len(parts) else None
 
 
-def _shown(text: str) -> tuple[str, ...]:
+def _words_of_text(text: str) -> tuple[str, ...]:
     """The words and signs of a text other than a query; the name of a column may be all of it."""
     return text.lower(), *(word.strip("`") for word in _WORDS.findall(text.lower()))
 

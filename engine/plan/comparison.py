@@ -34,7 +34,7 @@ class Comparison:
     reasons: tuple[str, ...] = ()
     refusal: Diagnostic | None = None
     kind_changed: bool = False
-    lost: str = ""
+    discarded: str = ""
     before: Facts | None = None
 
 
@@ -45,9 +45,9 @@ class StreamsRead:
     difference: str | None
 
     @classmethod
-    def of(cls, model: Model, writer: LastWriter, streams: Sequence[StreamSource] | None) -> StreamsRead:
+    def compare(cls, model: Model, writer: LastWriter, streams: Sequence[StreamSource] | None) -> StreamsRead:
         """Compare what a checkpoint has recorded with what a query reads now; without a record the facts."""
-        recorded_sources = writer.recorded
+        recorded_sources = writer.recorded_sources
         if recorded_sources is not None and streams is not None:
             reason = source_changes.difference(recorded_sources.streams, streams, ordered=recorded_sources.textual)
             return cls(recorded_sources.streams, streams, reason)

@@ -74,7 +74,7 @@ class Recorded:
         return {"streams": streams, "textual": self.textual, "settings": dict(self.settings), **orders_set}
 
     @classmethod
-    def of(cls, data: Mapping[str, Any]) -> Recorded:
+    def from_json(cls, data: Mapping[str, Any]) -> Recorded:
         """Read the content of the file; KeyError, TypeError or msgspec's ValidationError if it is another."""
         streams = tuple(StreamSource(**item) for item in data["streams"])
         textual, settings = bool(data.get("textual", True)), data.get("settings", {})

@@ -53,13 +53,13 @@ class File(Struct, frozen=True):
     """A file of the project. A struct: there are thousands, and a frozen dataclass takes ten times as long to make.
 
     Attributes:
-        shown: its name as shown to users, relative to the project.
+        shown_path: its name as shown to users, relative to the project.
         stem: its name without folders and suffix.
         suffix: the end of its name from the last dot on, in lower case.
     """
 
     path: str
-    shown: str
+    shown_path: str
     stem: str
     suffix: str
 

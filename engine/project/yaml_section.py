@@ -98,7 +98,7 @@ class Section(Struct, frozen=True):
 
         Args:
             block: the keys.
-            what: the mapping in messages, where the block's own word is not exact.
+            block_name: the mapping in messages, where the block's own word is not exact.
             more: further keys that are accepted.
         """
         for key, section in self.mapping():

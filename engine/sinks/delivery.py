@@ -48,7 +48,7 @@ def deliver(spec: SinkSpec, table: CommittedTable, target: SinkTarget, *, from_n
     """
     target.check()
     stored_position = target.position()
-    undelivered = pending(spec, table, stored_position, from_now=from_now)
+    undelivered = find_undelivered(spec, table, stored_position, from_now=from_now)
     if stored_position is None:
         target.begin(undelivered.position)
     pieces, written, before = _pieces(spec, table, undelivered), Written(), stored_position or undelivered.position
@@ -63,7 +63,9 @@ def deliver(spec: SinkSpec, table: CommittedTable, target: SinkTarget, *, from_n
     return written
 
 
-def pending(spec: SinkSpec, table: CommittedTable, stored_position: Position | None, *, from_now: bool) -> Pending:
+def find_undelivered(
+    spec: SinkSpec, table: CommittedTable, stored_position: Position | None, *, from_now: bool
+) -> Pending:
     """What is to be delivered from a stored position; None: from the first delivery's.
 
     Raises:

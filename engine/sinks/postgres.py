@@ -51,7 +51,7 @@ class PostgresTarget:
         schema, _, own = table.rpartition(".")
         self._schema, self._own = schema or _DEFAULT_SCHEMA, own
         # By column of the sink: the column of the table.
-        self._named: dict[str, str] = {}
+        self._table_columns: dict[str, str] = {}
         self._connection = _connected(name, settings)
 
     def check(self) -> None:
@@ -65,9 +65,9 @@ class PostgresTarget:
                 self._create()
             existing = self._existing()
         if not existing:
-            message = f"the table {self._shown} of the connection '{self._name}' does not exist"
+            message = f"the table {self._full_name} of the connection '{self._name}' does not exist"
             raise self._unfit(message, f"Create it: {self._statement()}; Or write 'create: true' in the sink.")
-        self._named = {name: _table_column(name, existing) for name in self._spec.names}
+        self._table_columns = {name: _table_column(name, existing) for name in self._spec.names}
         for column in self._spec.columns:
             self._check_column(column.name, column.type, existing)
         if self._spec.key:
@@ -233,28 +233,29 @@ class PostgresTarget:
         if column_type is None:
             hint = f"Cast it in the model, cast({name} as string), or write 'exclude: [{name}]' in the sink."
             raise self._unfit(f"PostgreSQL cannot hold the column '{name}', which is {spark_type}", hint)
-        own = self._named[name]
+        own = self._table_columns[name]
         if own not in existing:
             hint = (
-                f"Add it: ALTER TABLE {self._shown} ADD COLUMN \"{name}\" {column_type}; Or write 'exclude: [{name}]'."
+                f'Add it: ALTER TABLE {self._full_name} ADD COLUMN "{name}" {column_type}; '
+                f"Or write 'exclude: [{name}]'."
             )
-            raise self._unfit(f"the table {self._shown} has no column '{name}'", hint)
+            raise self._unfit(f"the table {self._full_name} has no column '{name}'", hint)
         if not holds(existing[own], spark_type):
-            message = f"the column '{name}' is {spark_type}, and {existing[own]} in the table {self._shown}"
+            message = f"the column '{name}' is {spark_type}, and {existing[own]} in the table {self._full_name}"
             hint = (
-                f'Change the table: ALTER TABLE {self._shown} ALTER COLUMN "{own}" TYPE {column_type}; '
+                f'Change the table: ALTER TABLE {self._full_name} ALTER COLUMN "{own}" TYPE {column_type}; '
                 "Or cast the column."
             )
             raise self._unfit(message, hint)
 
     def _check_key(self) -> None:
-        key_columns = {self._named[name] for name in self._spec.key}
+        key_columns = {self._table_columns[name] for name in self._spec.key}
         with self._errors():
             keys = [set(key_row[0]) for key_row in self._rows(_KEYS, (self._quoted(self._own),))]
         if key_columns not in keys:
-            listed = ", ".join(f'"{self._named[name]}"' for name in self._spec.key)
-            message = f"the table {self._shown} has no primary key or unique index on ({listed})"
-            raise self._unfit(message, f"Add it: ALTER TABLE {self._shown} ADD PRIMARY KEY ({listed});")
+            listed = ", ".join(f'"{self._table_columns[name]}"' for name in self._spec.key)
+            message = f"the table {self._full_name} has no primary key or unique index on ({listed})"
+            raise self._unfit(message, f"Add it: ALTER TABLE {self._full_name} ADD PRIMARY KEY ({listed});")
 
     def _create(self) -> None:
         with self._connection.transaction():
@@ -274,7 +275,7 @@ class PostgresTarget:
         return SetupError("sink-table", message, hint)
 
     @property
-    def _shown(self) -> str:
+    def _full_name(self) -> str:
         return f"{self._schema}.{self._own}"
 
     @property
@@ -286,7 +287,7 @@ class PostgresTarget:
     def _column(self, name: str) -> sql.Identifier:
         from psycopg import sql
 
-        return sql.Identifier(self._named[name])
+        return sql.Identifier(self._table_columns[name])
 
     def _listed(self, names: Sequence[str]) -> sql.Composed:
         from psycopg import sql

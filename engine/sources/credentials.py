@@ -75,7 +75,7 @@ def masked(text: str, key: str = "") -> str:
     return _without(text, [(start, end) for name, start, end in _pairs(text) if may_be_credential(name)])
 
 
-def shown(options: Mapping[str, str]) -> dict[str, str]:
+def masked_options(options: Mapping[str, str]) -> dict[str, str]:
     return {key: MASK if may_be_credential(key) else masked(value, key) for key, value in options.items()}
 
 

@@ -43,7 +43,7 @@ _ITEM: Final = "[]"
 Path = tuple[str, ...]
 
 
-def kept(texts: DataFrame, inferred: StructType, *, json: bool = False) -> StructType:
+def fit_types(texts: DataFrame, inferred: StructType, *, json: bool = False) -> StructType:
     """Return the inferred columns, with strings where values would not come back as they were written."""
     leaves = {path: type_ for path, type_ in _leaves(inferred, ()) if _is_checked(type_, json=json)}
     if not leaves:

@@ -22,7 +22,7 @@ from engine.schema.format_keys import READER_KEYS
 from engine.sources import KINDS, answers_of
 from engine.sources.answers import Answers
 from engine.sources.avro import avro_values
-from engine.sources.credentials import identified, masked, shown
+from engine.sources.credentials import identified, masked, masked_options
 from engine.sources.files.listing import for_spark
 from engine.sources.spec import (
     BAD,
@@ -115,7 +115,7 @@ def script(spec: SourceSpec, *, stream: bool) -> list[str]:
         f".schema({json.dumps(spec.schema, ensure_ascii=False)})",
         *(
             f".option({json.dumps(key)}, {json.dumps(value, ensure_ascii=False)})"
-            for key, value in shown(spec.options).items()
+            for key, value in masked_options(spec.options).items()
         ),
         *connection_line(spec),
         f".load({json.dumps(masked(str(path), 'path'), ensure_ascii=False) if path else ''})",

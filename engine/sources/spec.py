@@ -211,9 +211,9 @@ def _is_plain(value: Any) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Resumption:
-    """`known` is plain JSON, remembered with the table's state; `notes` are warnings for the user."""
+    """`stored_facts` is plain JSON, remembered with the table's state; `notes` are warnings for the user."""
 
-    known: Mapping[str, Any] = field(default_factory=dict)
+    stored_facts: Mapping[str, Any] = field(default_factory=dict)
     notes: tuple[Diagnostic, ...] = ()
 
 

@@ -257,7 +257,7 @@ def _readable_source(settings: CommandSettings, name: str) -> tuple[Source, Targ
     if source_name not in sources:
         raise UsageError("usage", f"source '{name}' not found", near(source_name, sources))
     if errors := unreadable_settings(sources[source_name], result.manifest):
-        raise ProjectError.of(errors)
+        raise ProjectError.from_diagnostics(errors)
     return sources[source_name], result.target
 
 

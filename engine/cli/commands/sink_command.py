@@ -38,14 +38,14 @@ def show_sink(settings: CommandSettings, name: str, limit: int, output: str) -> 
         EngineError: the table or the target cannot be read, or the sink cannot continue.
     """
     from engine.runtime.deliver_sinks import open_sink
-    from engine.sinks.delivery import pending
+    from engine.sinks.delivery import find_undelivered
 
     with log_file(settings):
         result = compile_and_report(settings, warnings=Warnings.SELECTED)
         sink = _named(result, name)
         with open_sink(result.manifest, result.target, sink) as opened:
             stored = opened.target.position()
-            found = pending(opened.spec, opened.table, stored, from_now=sink.from_now)
+            found = find_undelivered(opened.spec, opened.table, stored, from_now=sink.from_now)
             waiting = _waiting(opened, found, limit)
     names = list(opened.spec.names)
     if output == "json":

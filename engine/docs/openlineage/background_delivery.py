@@ -148,7 +148,7 @@ def delivering(
         return
     delivery.thread.start()
     try:
-        yield delivery.put
+        yield delivery.enqueue
     finally:
         tell(delivery.close())
 
@@ -215,8 +215,8 @@ class _Delivery:
     teller: Teller
     place: str
     waiting: queue.SimpleQueue[tuple[Event, float] | None] = field(default_factory=queue.SimpleQueue)
-    sent: int = 0
-    lost: int = 0
+    sent_events: int = 0
+    lost_events: int = 0
     failures: int = 0
     reason: str = ""
     thread: threading.Thread = field(init=False)
@@ -224,7 +224,7 @@ class _Delivery:
     def __post_init__(self) -> None:
         self.thread = threading.Thread(target=self._work, name="openlineage", daemon=True)
 
-    def put(self, event: Event) -> None:
+    def enqueue(self, event: Event) -> None:
         self.waiting.put((event, time.time()))
 
     def _work(self) -> None:
@@ -235,7 +235,7 @@ class _Delivery:
             self._send_all(self.teller.abort(_iso(time.time())))
         except Exception as error:  # noqa: BLE001 - the thread ends here; nothing of it may reach the run
             _log.exception("OpenLineage events could not be made")
-            self.lost, self.reason = self.lost + 1, type(error).__name__
+            self.lost_events, self.reason = self.lost_events + 1, type(error).__name__
 
     def _send_all(self, events: Iterable[Any]) -> None:
         for event in events:
@@ -245,15 +245,15 @@ class _Delivery:
         from openlineage.client.serde import Serde
 
         if self.failures >= _TRIES:
-            self.lost += 1
+            self.lost_events += 1
             return
         try:
             record = Serde.to_dict(run_event)
             self.transport.emit(scrub_record(record))
         except (OSError, RuntimeError, ValueError, EngineError) as error:
-            self.lost, self.failures, self.reason = self.lost + 1, self.failures + 1, _reason_of(error)
+            self.lost_events, self.failures, self.reason = self.lost_events + 1, self.failures + 1, _reason_of(error)
         else:
-            self.sent, self.failures = self.sent + 1, 0
+            self.sent_events, self.failures = self.sent_events + 1, 0
 
     def close(self) -> tuple[Diagnostic, ...]:
         """Send what is left, for a bounded time; a warning if something could not be delivered."""
@@ -261,9 +261,13 @@ class _Delivery:
         self.thread.join(_PATIENCE_SECONDS)
         if self.thread.is_alive():
             return (self._warning("some OpenLineage events were", "it takes too long"),)
-        if not self.lost:
+        if not self.lost_events:
             return ()
-        return (self._warning(f"{self.lost} of {self.sent + self.lost} OpenLineage events were", self.reason),)
+        return (
+            self._warning(
+                f"{self.lost_events} of {self.sent_events + self.lost_events} OpenLineage events were", self.reason
+            ),
+        )
 
     def _warning(self, undelivered: str, why: str) -> Diagnostic:
         return Diagnostic(

@@ -93,19 +93,19 @@ class Columns:
             origins = (o.node for column in model.columns for o in column.origins)
             for node in dict.fromkeys((*model.depends_on, *origins, *(o.node for o in model.indirect))):
                 self.readers.setdefault(node, []).append(model)
-        self._known: dict[str, dict[str, Column]] = {}
+        self._columns_by_node: dict[str, dict[str, Column]] = {}
 
-    def of(self, node_id: str) -> Mapping[str, Column]:
+    def columns_of(self, node_id: str) -> Mapping[str, Column]:
         """The columns of a node by their names in lower case."""
-        read_before = self._known.get(node_id)
+        read_before = self._columns_by_node.get(node_id)
         if read_before is None:
             node = self.manifest.nodes.get(node_id)
             columns = node.columns if isinstance(node, Model | Source) else ()
-            read_before = self._known[node_id] = {column.name.lower(): column for column in columns}
+            read_before = self._columns_by_node[node_id] = {column.name.lower(): column for column in columns}
         return read_before
 
     def find(self, spot: ColumnSpot) -> Column | None:
-        columns, path = self.of(spot.node), spot.column.lower()
+        columns, path = self.columns_of(spot.node), spot.column.lower()
         while path not in columns and "." in path:
             path = path.rpartition(".")[0]
         return columns.get(path)

@@ -20,7 +20,7 @@ from engine.docs.site.freshness_status import FreshnessStatus
 from engine.docs.site.last_run import Batch, NodeRun
 from engine.docs.site.shared_page_data import Facts, Record, SiteNode, moment, run_in_short, slim
 from engine.docs.site.table_statistics import Snapshot, StoredTable
-from engine.sources.credentials import shown
+from engine.sources.credentials import masked_options
 
 _LEADING_BLANK_LINES = re.compile(r"\A(?:[ \t\r]*\n)+")
 _SNAPSHOTS_LISTED = 20
@@ -37,7 +37,7 @@ def node_record(facts: Facts, node: SiteNode) -> Record:
     common = {
         "id": node.id,
         "description": node.description,
-        "problems": facts.found.get(node.name, []),
+        "problems": facts.findings.get(node.name, []),
         "columns": list(_columns(facts, node)),
     }
     if isinstance(node, Source):
@@ -86,7 +86,7 @@ def _exposure(facts: Facts, exposure: Exposure) -> Record:
             "id": exposure.id,
             "title": exposure.label,
             "description": exposure.description,
-            "problems": facts.found.get(exposure.name, []),
+            "problems": facts.findings.get(exposure.name, []),
             "url": exposure.url,
             "facts": [[term, text] for term, text in rows if text],
         }
@@ -106,7 +106,7 @@ def _sink(facts: Facts, sink: Sink) -> Record:
         {
             "id": sink.id,
             "description": sink.description,
-            "problems": facts.found.get(sink.name, []),
+            "problems": facts.findings.get(sink.name, []),
             "facts": [[term, text] for term, text in rows if text],
         }
     )
@@ -179,7 +179,7 @@ def _fresh(fresh: FreshnessStatus) -> Record:
 
 
 def _source_facts(source: Source) -> list[list[str]]:
-    options = ", ".join(f"{key}: {value}" for key, value in sorted(shown(source.spec.options).items()))
+    options = ", ".join(f"{key}: {value}" for key, value in sorted(masked_options(source.spec.options).items()))
     rows = (
         ("Source", source.group),
         ("Options", options),
@@ -190,7 +190,9 @@ def _source_facts(source: Source) -> list[list[str]]:
 
 
 def _model_facts(model: Model) -> list[list[str]]:
-    properties = ", ".join(f"{key}: {value}" for key, value in sorted(shown(model.write.table_properties).items()))
+    properties = ", ".join(
+        f"{key}: {value}" for key, value in sorted(masked_options(model.write.table_properties).items())
+    )
     rows = (
         ("View" if model.computed_when_read else "Table", str(model.relation) if model.in_catalog else ""),
         ("Properties", properties),

@@ -148,11 +148,11 @@ def dot(drawing: Drawn) -> str:
 
 
 def _quoted(text: str) -> str:
-    escaped = plain(text).replace("\\", "\\\\").replace('"', '\\"')
+    escaped = printable(text).replace("\\", "\\\\").replace('"', '\\"')
     return f'"{escaped}"'
 
 
-def plain(text: str) -> str:
+def printable(text: str) -> str:
     """A text without what would steer a terminal."""
     return _CONTROL.sub("\N{REPLACEMENT CHARACTER}", text)
 
@@ -167,11 +167,11 @@ def tree(manifest: Manifest, column_trace: Trace) -> Iterator[str]:
     def branch_lines(spot: ColumnSpot, before: str, branch: str, shown_before: frozenset[ColumnSpot]) -> Iterator[str]:
         step = steps[spot]
         kind = f"  {step.type}" if step.type else ""
-        yield plain(f"{before}{branch}{_name(manifest, spot)}{kind}")
+        yield printable(f"{before}{branch}{_name(manifest, spot)}{kind}")
         inner = before + {"": "", "├── ": "│   ", "└── ": "    "}[branch]
         origins = step.origins if spot not in shown_before else ()
         if isinstance(manifest.nodes[spot.node], Model):
-            yield plain(f"{inner}{'│' if origins else ' '}     = {_flat(step.sql) or 'unknown'}")
+            yield printable(f"{inner}{'│' if origins else ' '}     = {_flat(step.sql) or 'unknown'}")
         for place, origin in enumerate(origins):
             last = place == len(origins) - 1
             yield from branch_lines(origin, inner, "└── " if last else "├── ", shown_before | {spot})
@@ -185,17 +185,17 @@ def deciders(manifest: Manifest, row_deciders: Iterable[Decider]) -> Iterator[st
         text = f"{_name(manifest, decider.spot)} ({decider.kind})"
         by_model.setdefault(decider.model, []).append(text)
     for model, texts in by_model.items():
-        yield plain(f"  {manifest.nodes[model].name}: {', '.join(texts)}")
+        yield printable(f"  {manifest.nodes[model].name}: {', '.join(texts)}")
 
 
 def loss(manifest: Manifest, impact: Impact) -> Iterator[str]:
     def names(nodes: Iterable[str]) -> str:
         return ", ".join(manifest.nodes[node].name for node in nodes) or "none"
 
-    yield plain(f"  no longer compile: {names(impact.breaks)}")
-    yield plain(f"  stop with them: {names(impact.stops)}")
-    yield plain(f"  values computed from it: {', '.join(_name(manifest, s) for s in impact.values) or 'none'}")
+    yield printable(f"  no longer compile: {names(impact.breaks)}")
+    yield printable(f"  stop with them: {names(impact.stops)}")
+    yield printable(f"  values computed from it: {', '.join(_name(manifest, s) for s in impact.values) or 'none'}")
     rows = dict.fromkeys(f"{manifest.nodes[d.model].name} ({d.kind})" for d in impact.rows)
-    yield plain(f"  rows it decides on: {', '.join(rows) or 'none'}")
-    yield plain(f"  tests that would not run: {names(impact.tests)}")
-    yield plain(f"  exposures that read these tables: {names(impact.exposures)}")
+    yield printable(f"  rows it decides on: {', '.join(rows) or 'none'}")
+    yield printable(f"  tests that would not run: {names(impact.tests)}")
+    yield printable(f"  exposures that read these tables: {names(impact.exposures)}")

@@ -92,7 +92,7 @@ class Facts:
         return self.watermarks.get(node) or (run.watermark if run else None)
 
     @cached_property
-    def found(self) -> Mapping[str, list[int]]:
+    def findings(self) -> Mapping[str, list[int]]:
         """The places of a node's findings among all, by the node's name."""
         places: dict[str, list[int]] = {}
         for place, diagnostic in enumerate(self.manifest.diagnostics):

@@ -213,11 +213,13 @@ def refused_build(manifest: Manifest, plan: Plan) -> EngineError | None:
     if not refusals:
         return None
     rejected = [node for node in plan.rejected() if isinstance(manifest.nodes[node], Model)]
-    buildable = list(_others(manifest, plan, rejected))
-    return EngineError.of((*refusals, _left_out(rejected, buildable)) if rejected and buildable else refusals)
+    buildable = list(_buildable_models(manifest, plan, rejected))
+    return EngineError.from_diagnostics(
+        (*refusals, _left_out(rejected, buildable)) if rejected and buildable else refusals
+    )
 
 
-def _others(manifest: Manifest, plan: Plan, rejected: list[str]) -> Iterable[str]:
+def _buildable_models(manifest: Manifest, plan: Plan, rejected: list[str]) -> Iterable[str]:
     parents = {node: set(manifest.parents(node)) for node in manifest.order}
     for node, action in plan.actions.items():
         if action.unchanged or not isinstance(manifest.nodes[node], Model):

@@ -15,12 +15,12 @@ from engine.secrets.scrubber import scrub
 
 def comments_of(model: Model) -> Comments:
     persist = model.operation.persist_docs
-    columns = {column.name.lower(): _plain(column.description) for column in model.columns}
+    columns = {column.name.lower(): _storable_text(column.description) for column in model.columns}
     return Comments(table_comment(model) if persist.relation else None, columns if persist.columns else None)
 
 
 def table_comment(model: Model) -> str:
-    return _plain(model.description) if model.operation.persist_docs.relation else ""
+    return _storable_text(model.description) if model.operation.persist_docs.relation else ""
 
 
 def described(model: Model, deployed_model: DeployedModel) -> bool:
@@ -53,15 +53,15 @@ def changed_properties(model: Model, table: TableFacts) -> Mapping[str, str]:
     return {
         key: text
         for key, text in properties.items()
-        if (newer if key == FORMAT else not _kept(key) and table.properties.get(key) != text)
+        if (newer if key == FORMAT else not _is_set_by_builds(key) and table.properties.get(key) != text)
     }
 
 
-def _kept(key: str) -> bool:
+def _is_set_by_builds(key: str) -> bool:
     return key in {"engine.generation", "engine.model"}
 
 
-def _plain(text: str) -> str:
+def _storable_text(text: str) -> str:
     """The text without secrets, and without half characters, which Java rejects."""
     if not text:
         return ""

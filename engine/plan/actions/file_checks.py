@@ -30,13 +30,13 @@ class FileDifferences:
 
     Attributes:
         missing: listed to be read, and gone.
-        gone: all that are gone, with the time that was noted.
+        deleted: all that are gone, with the time that was noted.
         changed: the rows that the table has are of another time than the file's: both times.
         unwritten: other than when they were listed, by URI with their time; nothing of them is in the table.
     """
 
     missing: list[str] = field(default_factory=list)
-    gone: list[tuple[str, int]] = field(default_factory=list)
+    deleted: list[tuple[str, int]] = field(default_factory=list)
     changed: list[tuple[str, int, int]] = field(default_factory=list)
     unwritten: dict[str, int] = field(default_factory=dict)
 
@@ -46,7 +46,7 @@ def file_faults(
 ) -> Iterator[Diagnostic]:
     checkpoint, recorded_sources = (
         deployed_model.checkpoint,
-        deployed_model.writer.recorded if deployed_model.writer is not None else None,
+        deployed_model.writer.recorded_sources if deployed_model.writer is not None else None,
     )
     if checkpoint is None or recorded_sources is None:
         return
@@ -99,7 +99,7 @@ def compared(
         uri = local_paths.decoded(file.uri)
         time, noted = now(uri), accepted.get(uri, file.modified)
         if time is None:
-            differences.gone.append((uri, noted))
+            differences.deleted.append((uri, noted))
             if file.entry > read_to:
                 differences.missing.append(uri)
         elif time != noted and file.entry <= written_to:

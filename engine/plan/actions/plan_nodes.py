@@ -291,8 +291,8 @@ def _allowed(model: Model, deployed_model: DeployedModel, comparison: Comparison
     if not model.streaming or comparison.kind_changed or not unwritten(deployed_model):
         return False
     before = (
-        deployed_model.writer.recorded.streams
-        if deployed_model.writer is not None and deployed_model.writer.recorded is not None
+        deployed_model.writer.recorded_sources.streams
+        if deployed_model.writer is not None and deployed_model.writer.recorded_sources is not None
         else ()
     )
     if comparison.change is Change.SOURCE_CHANGED:
@@ -301,7 +301,7 @@ def _allowed(model: Model, deployed_model: DeployedModel, comparison: Comparison
 
 
 def _unfinished(model: Model, deployed_model: DeployedModel) -> Iterator[Diagnostic]:
-    for one in deployed_model.begun:
+    for one in deployed_model.open_operations:
         if isinstance(one, Drop):
             message = f"a drop of {model.relation} was begun and not finished"
             hint = f"Finish it: engine drop {model.relation}"

@@ -170,7 +170,7 @@ def _of_batch(
     other = [n for n in {*inputs, *state.inputs} if n not in unknown and inputs.get(n) != state.inputs.get(n)]
     work += [f"'{names.get(node, node.partition('.')[2])}' changed" for node in sorted(other)]
     if choice is not None and other:
-        work += filter(None, [choice.compared if model.write.history else choice.shown])
+        work += filter(None, [choice.compared if model.write.history else choice.full_reason])
     return work, not unknown
 
 

@@ -62,7 +62,7 @@ def unread_inputs(
 
 def _numbers(deployed_model: DeployedModel, now: Sequence[StreamSource]) -> Mapping[str, set[int]] | None:
     """The numbers of each source in a checkpoint, by the node that it is now; None: they are not recorded."""
-    recorded_sources = deployed_model.writer.recorded if deployed_model.writer is not None else None
+    recorded_sources = deployed_model.writer.recorded_sources if deployed_model.writer is not None else None
     if recorded_sources is None:
         return None
     numbers: dict[str, set[int]] = {}

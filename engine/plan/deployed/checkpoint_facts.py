@@ -161,7 +161,7 @@ def read_source_record(folder: TableState, generation: int) -> Recorded | None:
     """
     data = folder.note(generation, RECORD)
     try:
-        return None if data is None else Recorded.of(data)
+        return None if data is None else Recorded.from_json(data)
     except (KeyError, TypeError, AttributeError, msgspec.ValidationError) as error:
         path = folder.generation(generation) / RECORD
         hint = "Restore the file from a backup: it records the position of the checkpoint."

@@ -36,19 +36,19 @@ class LastWriter:
     """The query that wrote a model's table last.
 
     Attributes:
-        facts: behind the fingerprint; None: they cannot be read, as `lost` says.
-        recorded: how its generation began; None for batch models, and where nothing was recorded.
+        facts: behind the fingerprint; None: they cannot be read, as `unknown_reason` says.
+        recorded_sources: how its generation began; None for batch models, and where nothing was recorded.
         frozen: settings of Spark that the checkpoint keeps.
     """
 
     fingerprint: str
     facts: Facts | None
-    recorded: Recorded | None = None
+    recorded_sources: Recorded | None = None
     frozen: Mapping[str, str] = field(default_factory=dict)
-    lost: str = "the query that wrote the table is unknown"
+    unknown_reason: str = "the query that wrote the table is unknown"
 
     @classmethod
-    def of(
+    def from_record(
         cls,
         fingerprint: str,
         record: Mapping[str, Any] | None,
@@ -60,7 +60,7 @@ class LastWriter:
         if not record or (form := record.get("form", FORM)) == FORM:
             return writer
         text = f"the query that wrote the table is recorded in format {form}, and this version reads format {FORM}"
-        return replace(writer, lost=text)
+        return replace(writer, unknown_reason=text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,7 @@ class DeployedModel:
         quarantine: the table `<model>__quarantine`; None: there is none.
         initial_snapshots: tables with the first rows of tables that a stream reads, by node read.
         leftovers: generations, tables or batches that a killed build left, to be removed by the next.
-        begun: operations on the table that were begun and not finished.
+        open_operations: operations on the table that were begun and not finished.
         refresh: a full refresh of it that was begun and not finished; None: there is none.
         renaming: its table has its earlier name still, and gets its name before it is built; None: it has it.
         columns_renamed: columns of its table that have their earlier names still, with the names that they get before
@@ -92,7 +92,7 @@ class DeployedModel:
     checkpoint: CheckpointFacts | None = None
     initial_snapshots: Mapping[str, TableFacts] = field(default_factory=dict)
     leftovers: bool = False
-    begun: tuple[Operation, ...] = ()
+    open_operations: tuple[Operation, ...] = ()
     refresh: Refresh | None = None
     renaming: Renaming | None = None
     columns_renamed: Mapping[str, str] = field(default_factory=dict)

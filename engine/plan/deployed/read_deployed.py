@@ -46,15 +46,15 @@ class SchemaNames:
     """The tables of a schema.
 
     Attributes:
-        made: what follows a name and `__` in the names of staging tables and initial snapshots, by that name.
+        tables_beside: what follows a name and `__` in the names of staging tables and initial snapshots, by that name.
     """
 
     tables: frozenset[str]
-    made: Mapping[str, tuple[str, ...]]
+    tables_beside: Mapping[str, tuple[str, ...]]
 
     def beside(self, name: str) -> tuple[str, ...]:
         """`g2`, `seed1_orders`, ..: the tables that builds of a table have made beside it."""
-        return self.made.get(name, ())
+        return self.tables_beside.get(name, ())
 
 
 _ATTEMPTS, _PAUSE = 3, 0.05
@@ -81,7 +81,7 @@ def read_deployed(
     names = {schema: schema_names(lake.names(schema)) for schema in schemas}
     existing = [m for m in models if m.relation.name in names[m.relation.schema].tables]
     lake.load((m.relation.schema, m.relation.name) for m in [*existing, *upstream])
-    reads = [partial(_known, target, lake, m, names, renamed.get(m.id)) for m in models]
+    reads = [partial(_read_model, target, lake, m, names, renamed.get(m.id)) for m in models]
     every = zip(models, _steady(target, reads), strict=True)
     deployed_models = {model.id: with_column_names(model, deployed_model) for model, deployed_model in every}
     waiting = {i for m in models if deployed_models[m.id].refresh is not None for i in read_by(manifest, m)}
@@ -192,12 +192,12 @@ def _streams(
     manifest: Manifest, model: Model, place: Place, deployed_model: DeployedModel, uuids: Mapping[str, str]
 ) -> tuple[StreamSource, ...]:
     writer = deployed_model.writer
-    before = writer.recorded.streams if writer is not None and writer.recorded is not None else ()
+    before = writer.recorded_sources.streams if writer is not None and writer.recorded_sources is not None else ()
     return with_earlier_tables(in_text(manifest, model, place), before, uuids)
 
 
 def _under_present_names(deployed_model: DeployedModel, now: Sequence[StreamSource]) -> DeployedModel:
-    recorded = deployed_model.writer.recorded if deployed_model.writer is not None else None
+    recorded = deployed_model.writer.recorded_sources if deployed_model.writer is not None else None
     if deployed_model.state is None or recorded is None:
         return deployed_model
     nodes = {old: new.node for old, new in source_changes.renames(recorded.streams, now).items()}
@@ -208,7 +208,7 @@ def _under_present_names(deployed_model: DeployedModel, now: Sequence[StreamSour
     return replace(deployed_model, state=state, initial_snapshots=first)
 
 
-def _known(
+def _read_model(
     target: Target,
     lake: Lake,
     model: Model,
@@ -266,7 +266,7 @@ def _model(lake: Lake, model: Model, names: SchemaNames, relation: Relation, fol
         quarantine,
         checkpoint,
         dict(_initial_snapshots(lake, relation, state)) if streamed and state is not None else {},
-        unpublished is not None or _left(folder, state, names.beside(relation.name)),
+        unpublished is not None or _has_leftovers(folder, state, names.beside(relation.name)),
         open_operations,
         begun_refresh(folder, state) if open_operations else None,
     )
@@ -287,10 +287,10 @@ def _writer(model: Model, folder: TableState, state: ModelState | None, table: T
     began = read_source_record(folder, state.generation) if model.streaming and state.batch is not None else None
     reads_settings = model.state_partitions is not None or model.operation.state_provider is not None
     frozen = spark_checkpoint.settings(folder.checkpoint_files(state.generation)) if reads_settings else {}
-    return LastWriter.of(state.fingerprint, folder.facts(state), began, frozen)
+    return LastWriter.from_record(state.fingerprint, folder.facts(state), began, frozen)
 
 
-def _left(folder: TableState, state: ModelState | None, beside: Sequence[str]) -> bool:
+def _has_leftovers(folder: TableState, state: ModelState | None, beside: Sequence[str]) -> bool:
     if state is None:
         return False
     has_other_generations = any(number != state.generation for number in folder.generations())

@@ -41,7 +41,7 @@ class Renaming:
     folder: TableState
     state: ModelState
     tables: tuple[RenamedTable, ...]
-    done: frozenset[str] = frozenset()
+    renamed_uuids: frozenset[str] = frozenset()
 
     @property
     def old(self) -> Relation:
@@ -49,7 +49,7 @@ class Renaming:
 
     @property
     def now(self) -> Relation:
-        return self.tables[0].new if self.tables[0].uuid in self.done else self.old
+        return self.tables[0].new if self.tables[0].uuid in self.renamed_uuids else self.old
 
     def __str__(self) -> str:
         more = ", ".join(table.old.name.removeprefix(self.old.name) for table in self.tables[1:])
@@ -82,7 +82,7 @@ def _renaming(target: Target, model: Model, built: Sequence[KnownTable], lake: L
         return _blocked(model, f"'{model.operation.renamed_from}' was {len(earlier_tables)} tables: {names}", hint)
     try:
         if earlier_tables:
-            return _found(target, model, earlier_tables[0], lake)
+            return _renaming_of_table(target, model, earlier_tables[0], lake)
         # The state of a table that is named and not known may be damaged.
         earlier = _earlier(table_state(target, model), model)
         earlier.load()
@@ -110,7 +110,7 @@ def _earlier(own: TableState, model: Model) -> TableState:
     return replace(own, schema=schema.removeprefix(f"{own.catalog}.") or own.schema, table=name)
 
 
-def _found(target: Target, model: Model, earlier_table: KnownTable, lake: Lake) -> Renaming | Diagnostic:
+def _renaming_of_table(target: Target, model: Model, earlier_table: KnownTable, lake: Lake) -> Renaming | Diagnostic:
     folder, state = earlier_table.folder, earlier_table.state
     note = folder.journal.open_operation(Rename)
     if note is not None and note.to != str(model.relation):
@@ -154,14 +154,14 @@ def _tables(
         if after is not None and not after.view and _uuid(lake, table.new) == table.uuid:
             renamed_uuids.add(table.uuid)
         elif after is not None:
-            return _both(model, table, both_exist=before is not None)
+            return _name_taken(model, table, both_exist=before is not None)
         elif before is None or not table.uuid or _uuid(lake, table.old) != table.uuid:
             # Of a view nothing is kept.
             message = f"{table.old} cannot become {table.new}: it is not a table, or was dropped and recreated"
             hint = f"Restore it. Or begin with a new table: remove 'renamed_from', and engine drop {old}."
             return _blocked(model, message, hint)
     if table_state(target, model).generations():
-        return _both(model, renamed_tables[0], both_exist=True)
+        return _name_taken(model, renamed_tables[0], both_exist=True)
     if len(renamed_uuids) < len(renamed_tables) and not client(target.catalog).renames:
         return _elsewhere(target, model, [table for table in renamed_tables if table.uuid not in renamed_uuids])
     return Renaming(model, folder, state, renamed_tables, frozenset(renamed_uuids))
@@ -201,7 +201,7 @@ def _uuid(lake: Lake, relation: Relation) -> str:
     return facts.uuid if facts is not None else ""
 
 
-def _both(model: Model, table: RenamedTable, *, both_exist: bool) -> Diagnostic:
+def _name_taken(model: Model, table: RenamedTable, *, both_exist: bool) -> Diagnostic:
     old, new = table.old, table.new
     if not both_exist:
         return _blocked(model, f"{new} exists and is not {old}", "Drop or rename it, or choose another 'alias'.")

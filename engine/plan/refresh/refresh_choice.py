@@ -71,7 +71,7 @@ class RefreshChoice:
         return self.way is Way.CHANGES and not self.unfollowed
 
     @property
-    def shown(self) -> str:
+    def full_reason(self) -> str:
         if self.way is Way.NOTHING or (self.way is Way.FULL and not self.reason):
             return ""
         if self.way is Way.FULL:

@@ -55,12 +55,12 @@ class TableReading:
     """How a table is read in this run; `first` None: there is no snapshot to begin with yet."""
 
     start: Start
-    begun: bool = False
+    has_begun: bool = False
     first: int | None = None
 
     @property
     def elsewhere(self) -> bool:
-        return self.start.seed is not None or (self.start.at is not None and not self.begun)
+        return self.start.seed is not None or (self.start.at is not None and not self.has_begun)
 
 
 def upstreams_of(
@@ -122,7 +122,7 @@ def decided(model: Model, upstream: Upstream, seed: str, begin: Mapping[str, Any
             newest = next((s.at + 1 for s in table.history if not s.rewrites_files), at)
             begins_at = snapshot_history.from_time(upstream.name, table, min(at, newest))
     except EngineError as error:
-        raise _of(error, model) from error
+        raise _as_state_error(error, model) from error
     if begins_at is None:
         return snapshot_history.from_first_row(table, seed, ignore_deletes=upstream.ignore_deletes)
     _refuse_rewriting(
@@ -131,7 +131,7 @@ def decided(model: Model, upstream: Upstream, seed: str, begin: Mapping[str, Any
     return begins_at
 
 
-def _of(error: EngineError, model: Model) -> StateError:
+def _as_state_error(error: EngineError, model: Model) -> StateError:
     diagnostic = error.diagnostic
     return StateError(diagnostic.code, diagnostic.message, diagnostic.hint, node=model.name)
 
@@ -162,7 +162,7 @@ def continued(
             raise StateError("upstream-history", message, f"Restore it, or {ANEW.format(model.name)}", node=model.name)
         ids = [s.id for s in upstream.facts.history]
         if lost_snapshots and not (committed | started).intersection(ids):
-            raise _lost(model, upstream, lost_snapshots)
+            raise _lost_position(model, upstream, lost_snapshots)
         reached = [ids.index(i) for i in ids if i in committed]
         rest = upstream.facts.history[: max(reached)] if reached else unread(model, upstream, start)
         _refuse_rewriting(model, upstream, rest, start)
@@ -229,7 +229,7 @@ def _replaced(model: Model, upstream: Upstream) -> StateError:
     return StateError("upstream-replaced", message, hint, node=model.name)
 
 
-def _lost(model: Model, upstream: Upstream, lost_snapshots: frozenset[int]) -> StateError:
+def _lost_position(model: Model, upstream: Upstream, lost_snapshots: frozenset[int]) -> StateError:
     table = upstream.facts
     back = sorted(lost_snapshots & table.snapshots)
     introduction = f"'{model.name}' has read {upstream.full} up to snapshot {(back or sorted(lost_snapshots))[0]}, and"

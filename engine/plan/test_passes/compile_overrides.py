@@ -26,10 +26,10 @@ class Versions:
     target: str | None = None
     variables: Mapping[str, Any] = field(default_factory=dict)
     cached: Path | None = None
-    _known: dict[str, Compiled] = field(default_factory=dict)
+    _compiled_by_overrides: dict[str, Compiled] = field(default_factory=dict)
     _guard: threading.Lock = field(default_factory=threading.Lock)
 
-    def of(self, test: UnitTest) -> Manifest:
+    def manifest_for(self, test: UnitTest) -> Manifest:
         """The manifest with the model that a test is about.
 
         Raises:
@@ -39,9 +39,9 @@ class Versions:
             return self.compiled.manifest
         key = repr((test.model, sorted(test.variables.items()), sorted(test.macros.items())))
         with self._guard:
-            if key not in self._known:
-                self._known[key] = self._compiled(test)
-            return self._known[key].manifest
+            if key not in self._compiled_by_overrides:
+                self._compiled_by_overrides[key] = self._compiled(test)
+            return self._compiled_by_overrides[key].manifest
 
     def _compiled(self, test: UnitTest) -> Compiled:
         project = self.compiled.project
@@ -57,7 +57,9 @@ class Versions:
             diagnostics = tuple(d for d in result.manifest.errors if d.node in {None, test.model.partition(".")[2]})
             message = f"the model of '{test.name}' cannot be compiled with its overrides"
             hint = "Correct 'vars' and 'macros' under 'overrides:' of the test; the errors below name the failures."
-            raise EngineError.of((Diagnostic("unit-test-input", message, hint, location=test.location), *diagnostics))
+            raise EngineError.from_diagnostics(
+                (Diagnostic("unit-test-input", message, hint, location=test.location), *diagnostics)
+            )
         return result
 
     def _above(self, model: str) -> set[str]:

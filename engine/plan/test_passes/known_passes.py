@@ -51,21 +51,21 @@ class ReadPositions:
     lake: Lake
     sources: Mapping[str, DeployedSource]
     staged: set[str] = field(default_factory=set)
-    _known: dict[tuple[str, bool], Position | None] = field(default_factory=dict)
+    _position_by_read: dict[tuple[str, bool], Position | None] = field(default_factory=dict)
 
-    def of(self, nodes: Iterable[str], sql: str) -> dict[str, Position | None]:
+    def positions_of(self, nodes: Iterable[str], sql: str) -> dict[str, Position | None]:
         """Return the positions of what a query reads, by id; None: its rows may differ and nobody can tell."""
         refs = names_refs(sql)
         for node in nodes:
-            if (node, refs) not in self._known:
+            if (node, refs) not in self._position_by_read:
                 try:
-                    self._known[node, refs] = self._position(node, refs=refs)
+                    self._position_by_read[node, refs] = self._position(node, refs=refs)
                 except EngineError:
                     # What is wrong with it is reported by the test.
-                    self._known[node, refs] = None
-        return {node: self._known[node, refs] for node in nodes}
+                    self._position_by_read[node, refs] = None
+        return {node: self._position_by_read[node, refs] for node in nodes}
 
-    def stored(self, test: DataTest | UnitTest) -> Position | None:
+    def failing_rows_position(self, test: DataTest | UnitTest) -> Position | None:
         """Return where the table of a test's failing rows is; None: the test keeps none."""
         if not isinstance(test, DataTest) or test.stored is None:
             return None
@@ -115,7 +115,7 @@ class ReadPositions:
             or volatile(self.manifest, view)
         ):
             return None
-        inner = self.of([item.node for item in view.inputs], view.sql)
+        inner = self.positions_of([item.node for item in view.inputs], view.sql)
         if any(position is None for position in inner.values()):
             return None
         self.staged.update({view.id} if self.staged.intersection(inner) else ())
@@ -211,16 +211,16 @@ class KnownPasses:
     root: Path
     sources: Mapping[str, DeployedSource]
     cache: PassCache
-    _recorded: dict[str, LastPass] | None = None
+    _stored_passes: dict[str, LastPass] | None = None
     _before: dict[str, str | None] = field(default_factory=dict)
     _passed: dict[str, str] = field(default_factory=dict)
-    _others: set[str] = field(default_factory=set)
+    _not_passed: set[str] = field(default_factory=set)
     _guard: threading.Lock = field(default_factory=threading.Lock)
 
     def counting(self, nodes: Iterable[str]) -> dict[str, str]:
         """Return when each test passed that need not run; a test that would read staged rows is none of them."""
         passed_at = {}
-        last_passes, positions = self._known(), self._positions(self.sources)
+        last_passes, positions = self._last_passes(), self._positions(self.sources)
         for test in (self._test(node) for node in nodes if node in last_passes):
             if test is not None and self._counts(test, self._key(test, positions), positions):
                 read = test.depends_on if isinstance(test, DataTest) else ()
@@ -236,7 +236,7 @@ class KnownPasses:
                 if one.id not in self._before:
                     self._before[one.id] = self._key(one, positions)
             counts = self._counts(test, self._before[test.id], positions)
-            return self._known()[test.id].at if counts else None
+            return self._last_passes()[test.id].at if counts else None
 
     def ended(self, test: Test, at: str, *, passed: bool) -> None:
         """Note how a test ended that ran; `at` in UTC."""
@@ -244,11 +244,11 @@ class KnownPasses:
             if passed:
                 self._passed[test.id] = at
             else:
-                self._others.add(test.id)
+                self._not_passed.add(test.id)
 
     def save(self) -> None:
         """Keep the passes of this run; forget those of tests that ended in another way."""
-        if self.cache.folder is None or not (self._passed or self._others):
+        if self.cache.folder is None or not (self._passed or self._not_passed):
             return
         sources = read_sources(self.manifest, self.target.place(self.root), self._passed)
         positions = self._positions(sources)
@@ -256,14 +256,14 @@ class KnownPasses:
         for test in map(self._test, self._passed):
             key = self._before.get(test.id) if test is not None else None
             if test is not None and key is not None and key == self._key(test, positions):
-                passes[test.id] = LastPass(kept_key(key, positions.stored(test)), self._passed[test.id])
-        not_passed = self._others | (self._passed.keys() - passes.keys())
+                passes[test.id] = LastPass(kept_key(key, positions.failing_rows_position(test)), self._passed[test.id])
+        not_passed = self._not_passed | (self._passed.keys() - passes.keys())
         write_passes(self.cache.folder, self.target.name, passes, not_passed, self.manifest.order)
 
-    def _known(self) -> dict[str, LastPass]:
-        if self._recorded is None:
-            self._recorded = {} if self.cache.ignored else read_passes(self.cache.folder, self.target.name)
-        return self._recorded
+    def _last_passes(self) -> dict[str, LastPass]:
+        if self._stored_passes is None:
+            self._stored_passes = {} if self.cache.ignored else read_passes(self.cache.folder, self.target.name)
+        return self._stored_passes
 
     def _positions(self, sources: Mapping[str, DeployedSource]) -> ReadPositions:
         return ReadPositions(self.manifest, self.target, Lake(self.target.catalog), sources)
@@ -273,12 +273,18 @@ class KnownPasses:
         return node if isinstance(node, DataTest | UnitTest) else None
 
     def _counts(self, test: Test, key: str | None, positions: ReadPositions) -> bool:
-        last_pass = self._known().get(test.id)
-        return last_pass is not None and key is not None and last_pass.key == kept_key(key, positions.stored(test))
+        last_pass = self._last_passes().get(test.id)
+        return (
+            last_pass is not None
+            and key is not None
+            and last_pass.key == kept_key(key, positions.failing_rows_position(test))
+        )
 
     def _key(self, test: Test, positions: ReadPositions) -> str | None:
         if isinstance(test, DataTest):
-            return data_test_key(self.manifest, self.cache.settings, test, positions.of(test.depends_on, test.sql))
+            return data_test_key(
+                self.manifest, self.cache.settings, test, positions.positions_of(test.depends_on, test.sql)
+            )
         try:
             return unit_test_key(self.cache.version(test), self.cache.settings, test)
         except EngineError:

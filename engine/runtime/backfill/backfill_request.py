@@ -117,7 +117,7 @@ class ReadInput:
             bounded_spec = bounded(self.session, spec, self.run.place, begin, end)
         except StateError as error:
             diagnostic = error.diagnostic
-            raise StateError.of([diagnostic.at(Location(self.model.file), self.model.name)]) from error
+            raise StateError.from_diagnostics([diagnostic.at(Location(self.model.file), self.model.name)]) from error
         return KINDS[spec.format].read_batch(self.session, bounded_spec, self.run.place)
 
     def _beginning(self, source: int) -> dict[str, Any]:

@@ -27,7 +27,7 @@ def note_run(document: Mapping[str, Any], previous_results: Mapping[str, Any] | 
 
     Args:
         document: what run_results.json has of the run.
-        previous: what it had before.
+        previous_results: what it had before.
         folder: target/.
     """
     history = read_history(folder)

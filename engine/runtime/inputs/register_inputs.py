@@ -131,7 +131,7 @@ def _read_input(
 def _table(
     session: SparkSession, name: str, item: Input, reading: TableReading | None, options: Mapping[str, str]
 ) -> DataFrame:
-    start, has_begun = (reading.start, reading.begun) if reading else (None, False)
+    start, has_begun = (reading.start, reading.has_begun) if reading else (None, False)
     skip = item.on_upstream_delete is OnUpstreamDelete.IGNORE
     return table_stream(session, name, start, has_begun=has_begun, skip_deletes=skip, options=options)
 

@@ -17,7 +17,7 @@ from engine.runtime.context.run_context import CORE
 from engine.runtime.spark_support.spark_errors import spark_exceptions, summary
 from engine.sources import KINDS, answers_of
 from engine.sources.avro import avro_values
-from engine.sources.credentials import shown, shown_setting
+from engine.sources.credentials import masked_options, shown_setting
 from engine.sources.spark_reader import known_columns, sampled
 from engine.sources.values import debezium_sample
 from engine.sources.values.declared_value import value_of
@@ -109,7 +109,7 @@ def declaration(source: Source, columns: tuple[avro_values.AvroColumn, ...]) -> 
     table: dict[str, Any] = {"name": source.table, "format": spec.format}
     kind = KINDS[spec.format]
     table |= {key: _plain_value(shown_setting(spec.settings[key], key)) for key in kind.KEYS if key in spec.settings}
-    table |= {"options": shown(spec.options)} if spec.options else {}
+    table |= {"options": masked_options(spec.options)} if spec.options else {}
     table |= {key: value for key, value in (("timezone", spec.timezone), ("stream", spec.stream)) if value is not None}
     table["schema"] = _Lines(
         ",\n".join(f"{avro_values.quoted(column.name)} {column.type}" for column in columns) + "\n"

@@ -33,7 +33,7 @@ def preview(
 ) -> CollectedRows:
     """The first rows of a model's query.
 
-    `stored`: read the model's table instead of running its query.
+    `of_table`: read the model's table instead of running its query.
     `sort`: columns to sort by, each with True if descending.
 
     Raises:
@@ -50,7 +50,7 @@ def preview(
             register(spark, manifest, model, target.place(root), bounded=True)
             return collect_rows(_first_rows(spark.sql(model.sql), limit, sort))
         except spark_exceptions() as error:
-            raise RunError.of(diagnose(error, model)) from error
+            raise RunError.from_diagnostics(diagnose(error, model)) from error
 
 
 def _first_rows(frame: DataFrame, limit: int | None, sort: Sequence[tuple[str, bool]]) -> DataFrame:

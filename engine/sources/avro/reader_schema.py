@@ -135,7 +135,7 @@ def prepare(
     pinned_schema: str | None = None,
     declared: str = "",
 ) -> AvroReading:
-    """Settle how values are decoded; `kept`, of an earlier build, wins over the subject's newest schema.
+    """Settle how values are decoded; `pinned_schema`, of an earlier build, wins over the subject's newest schema.
 
     Raises:
         SetupError: the registry cannot be asked or has no such schema, or Spark cannot have its columns.

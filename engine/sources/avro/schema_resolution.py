@@ -105,7 +105,7 @@ class _Resolver:
         self.java = True
         self.steps = 0
         # A reader's aliases rename what the writer calls otherwise.
-        self.renamed = {alias: name for name, type_ in reader.named.items() for alias in type_.aliases}
+        self.renamed = {alias: name for name, type_ in reader.named_types.items() for alias in type_.aliases}
 
     def step(self) -> None:
         self.steps += 1
@@ -124,10 +124,10 @@ class _Resolver:
             index = self.branch(w, r, at)
             return _behind(write_long(index), self.move(w, r.branches[index], at) or self.copy(w))
         if isinstance(w, Primitive) and isinstance(r, Primitive):
-            return self.plain(w, r, at)
+            return self.primitive(w, r, at)
         return self.composed(w, r, at)
 
-    def plain(self, w: Primitive, r: Primitive, at: str) -> Move | None:
+    def primitive(self, w: Primitive, r: Primitive, at: str) -> Move | None:
         if w.kind != r.kind and r.kind not in _PROMOTED.get(w.kind, ()):
             raise UnsuitableError(f"{_field(at)}{_type_name(w)} cannot be read as {_type_name(r)}")
         self.same_unit(w, r, at)

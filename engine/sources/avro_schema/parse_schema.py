@@ -56,14 +56,14 @@ def parse(text: str, imported: Iterable[str] = ()) -> Schema:
     parser = _Parser()
     for other in imported:
         parser.read(other)
-    schema = Schema(parser.read(text), parser.named)
+    schema = Schema(parser.read(text), parser.named_types)
     check(schema)
     return schema
 
 
 class _Parser:
     def __init__(self) -> None:
-        self.named: dict[str, Named] = {}
+        self.named_types: dict[str, Named] = {}
         self.open: set[str] = set()
 
     def read(self, text: str) -> Type:
@@ -103,7 +103,7 @@ class _Parser:
         if text in PRIMITIVES:
             return Primitive(text)
         name = text if "." in text or not space else f"{space}.{text}"
-        if name not in self.named and name not in self.open:
+        if name not in self.named_types and name not in self.open:
             raise AvroError(f"unknown type '{name}'", path)
         return NamedReference(name)
 
@@ -176,7 +176,7 @@ class _Parser:
         return self.define(Fixed(name, size, aliases, _logical(data, "fixed", size)), path)
 
     def define(self, named_type: Defined, path: Path) -> Defined:
-        if self.named.setdefault(named_type.name, named_type) != named_type:
+        if self.named_types.setdefault(named_type.name, named_type) != named_type:
             raise AvroError(f"'{named_type.name}' is defined twice", (*path, "name"))
         return named_type
 

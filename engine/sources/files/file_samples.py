@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from engine.sources.files import file_formats, folder_columns, listing
-from engine.sources.inferred_types import as_strings, kept, no_arrays, of_texts
+from engine.sources.inferred_types import as_strings, fit_types, no_arrays, of_texts
 from engine.sources.spec import Place, SourceSpec
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def sampled(session: SparkSession, spec: SourceSpec, place: Place) -> StructType
     inferred = read(inferSchema="true", inferTimestamp="true").load(path).schema
     if spec.format in {"csv", "json"}:
         texts = read(inferSchema="false").schema(cast("StructType", as_strings(inferred))).load(path)
-        inferred = kept(texts, inferred, json=spec.format == "json")
+        inferred = fit_types(texts, inferred, json=spec.format == "json")
     return _with_folders(inferred, folder_columns.values_in(_uris(session, spec, place), spec, place))
 
 

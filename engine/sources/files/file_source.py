@@ -20,7 +20,7 @@ from engine.object_store.s3_settings import is_s3
 from engine.schema import ValueForm
 from engine.schema.format_keys import FILE_KEYS
 from engine.sources.answers import Answers, ColumnsBy, KnownNow, normalized
-from engine.sources.credentials import identified, masked, shown
+from engine.sources.credentials import identified, masked, masked_options
 from engine.sources.files import file_formats, file_samples, file_schema, listing, s3_files
 from engine.sources.spec import (
     Place,
@@ -146,7 +146,7 @@ def position(session: SparkSession, spec: SourceSpec, place: Place) -> dict[str,
 
 
 def script(spec: SourceSpec, *, stream: bool) -> list[str]:
-    options = {**_options(spec, stream=stream), **shown(file_formats.script_options(spec))}
+    options = {**_options(spec, stream=stream), **masked_options(file_formats.script_options(spec))}
     return [
         f"spark.{'readStream' if stream else 'read'}.format({json.dumps(spec.format)})",
         f".schema({json.dumps(spec.schema or columns(spec), ensure_ascii=False)})",

@@ -233,7 +233,7 @@ def resume(
     if (
         changed := changed_columns(full_name(spec, place), "<model>", stored_facts.get("columns", {}), now)
     ) is not None:
-        raise StateError.of((changed,))
+        raise StateError.from_diagnostics((changed,))
     return Resumption({"columns": now})
 
 

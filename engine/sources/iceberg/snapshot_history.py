@@ -139,7 +139,7 @@ def table_stream(
         session: that reads.
         name: of the table, with its catalog.
         start: where the stream begins; None: with the first commit that the table knows.
-        begun: the checkpoint is in the table. The time to begin from is left out then, because Iceberg measures
+        has_begun: the checkpoint is in the table. The time to begin from is left out then, because Iceberg measures
             the newest commit against it also when it continues (iceberg#10156).
         skip_deletes: snapshots that only delete are skipped.
         options: of Iceberg's reader.

@@ -166,11 +166,11 @@ class Questions:
 
     admin: Any
     rejected: Sequence[str]
-    known: dict[str, Any] = field(default_factory=dict)
-    known_at: float = 0.0
+    recent_topics: dict[str, Any] = field(default_factory=dict)
+    described_at: float = 0.0
     failed: bool = False
 
-    def answer(self, future: Future[Any]) -> Any:
+    def wait_for(self, future: Future[Any]) -> Any:
         """The answer of a call.
 
         Raises:
@@ -188,10 +188,10 @@ class Questions:
 def _recent_topics(questions: Questions, topics_by_level: Mapping[str, Sequence[str]]) -> dict[str, Any]:
     """Topics as they are, or were some seconds ago."""
     now = time.monotonic()
-    missing = any(name not in questions.known for names in topics_by_level.values() for name in names)
-    if missing or now - questions.known_at >= _DESCRIBED_SECONDS:
-        questions.known, questions.known_at = _described(questions, topics_by_level)(), now
-    return questions.known
+    missing = any(name not in questions.recent_topics for names in topics_by_level.values() for name in names)
+    if missing or now - questions.described_at >= _DESCRIBED_SECONDS:
+        questions.recent_topics, questions.described_at = _described(questions, topics_by_level)(), now
+    return questions.recent_topics
 
 
 def _described(questions: Questions, topics_by_level: Mapping[str, Sequence[str]]) -> Callable[[], dict[str, Any]]:
@@ -203,7 +203,7 @@ def _described(questions: Questions, topics_by_level: Mapping[str, Sequence[str]
     )
 
     def answers() -> dict[str, Any]:
-        topics = {name: questions.answer(future) for name, future in described.items()}
+        topics = {name: questions.wait_for(future) for name, future in described.items()}
         for name, topic in topics.items():
             # Brokers before 2.3 do not say. Java's client explains what forbids it.
             operations = topic.authorized_operations
@@ -229,7 +229,7 @@ def _listed(
     def answers() -> dict[str, dict[int, int]]:
         offsets: dict[str, dict[int, int]] = {name: {} for name in names}
         for partition, future in sorted(futures.items(), key=lambda item: item[0].partition):
-            offsets[partition.topic][partition.partition] = int(questions.answer(future).offset)
+            offsets[partition.topic][partition.partition] = int(questions.wait_for(future).offset)
         return offsets
 
     return answers
@@ -250,7 +250,7 @@ def _ask_offsets(
         )
         for isolation, topics in topics_by_level.items()
     }
-    identity = str(questions.answer(cluster).cluster_id or "")
+    identity = str(questions.wait_for(cluster).cluster_id or "")
     answers = {}
     for isolation, (earliest_now, latest_now, written_now) in listed.items():
         first, end = earliest_now(), latest_now()

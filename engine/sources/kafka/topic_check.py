@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from engine.errors import Diagnostic, Level, StateError
-from engine.sources.inferred_types import as_strings, kept, no_arrays
+from engine.sources.inferred_types import as_strings, fit_types, no_arrays
 from engine.sources.kafka.kafka_options import starting_offsets
 from engine.sources.spec import BAD, Resumption, SourceSpec
 
@@ -237,4 +237,4 @@ def of_json(session: SparkSession, source: str, texts: DataFrame) -> StructType:
     lines = session.sparkContext.parallelize([row[0] for row in rows], 1)
     reader = session.read.options(inferTimestamp="true", mode="DROPMALFORMED")
     schema = reader.json(lines).schema
-    return kept(reader.schema(cast("StructType", as_strings(schema))).json(lines), schema, json=True)
+    return fit_types(reader.schema(cast("StructType", as_strings(schema))).json(lines), schema, json=True)

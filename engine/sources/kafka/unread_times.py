@@ -39,7 +39,7 @@ class UnreadTimes:
     """Times of the oldest unread records; consumers and times are kept between calls. Used by one thread."""
 
     _consumers: dict[tuple[str, str], Consumer] = field(default_factory=dict)
-    _found: dict[_Record, float] = field(default_factory=dict)
+    _times_by_record: dict[_Record, float] = field(default_factory=dict)
 
     def oldest(
         self, spec: SourceSpec, place: Place, offsets: Sequence[Mapping[str, Any]], now: ClusterOffsets
@@ -57,20 +57,26 @@ class UnreadTimes:
             (topic, partition): (connection, level, topic, now.topics[topic].id, partition, offset)
             for (topic, partition), offset in _unread(spec, offsets, now).items()
         }
-        missing = {place_: record for place_, record in records.items() if record not in self._found}
+        missing = {place_: record for place_, record in records.items() if record not in self._times_by_record}
         if missing:
-            times = self._asked(connection, level, place, {place_: record[-1] for place_, record in missing.items()})
-            if len(self._found) > _MOST_KNOWN:
-                self._found.clear()
-            self._found.update({missing[place_]: moment for place_, moment in times.items()})
-        return {place_: self._found[record] for place_, record in records.items() if record in self._found}
+            times = self._ask_times(
+                connection, level, place, {place_: record[-1] for place_, record in missing.items()}
+            )
+            if len(self._times_by_record) > _MOST_KNOWN:
+                self._times_by_record.clear()
+            self._times_by_record.update({missing[place_]: moment for place_, moment in times.items()})
+        return {
+            place_: self._times_by_record[record]
+            for place_, record in records.items()
+            if record in self._times_by_record
+        }
 
     def close(self) -> None:
         for consumer in self._consumers.values():
             consumer.close()
         self._consumers.clear()
 
-    def _asked(
+    def _ask_times(
         self, connection: str, level: str, place: Place, positions: Mapping[Partition, int]
     ) -> dict[Partition, float]:
         key = connection, level
