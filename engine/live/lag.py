@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from engine.plan import Plan
     from engine.plan.actions.action import Unread, UnreadRecords
     from engine.sources import Place
-    from engine.sources.answers import UnreadTimes
+    from engine.sources.traits import UnreadTimes
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,9 +59,9 @@ class LagReader:
 
     def _written_at(self, records: UnreadRecords, place: Place) -> float | None:
         """When the oldest of some records was written; None: not known."""
-        from engine.sources import answers_of
+        from engine.sources import source_traits
 
-        reader_type = answers_of(records.spec.format).unread_times
+        reader_type = source_traits(records.spec.format).unread_times
         if reader_type is None:
             return None
         if reader_type not in self._times:

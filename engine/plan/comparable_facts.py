@@ -17,8 +17,8 @@ from engine.compile.nodes.facts import Facts, InputFacts, plain
 from engine.compile.sql.dialect import tree_of
 from engine.compile.sql.read_names import read_names
 from engine.compile.types import spark_types
-from engine.sources import answers_of
-from engine.sources.answers import ColumnsBy, normalized
+from engine.sources import source_traits
+from engine.sources.traits import ColumnsBy, normalized
 
 # Options of readers that change how much is read at a time, and how, but not what (in lower case).
 _TUNING = {
@@ -78,10 +78,10 @@ def _schema(source: Mapping[str, Any], words: Sequence[str] | None, *, carries: 
     schema = [[str(name), kind] for name, kind in source.get("schema", ())]
     if words is None:
         return schema
-    answers = answers_of(str(source.get("format", "")))
-    if answers.caseless:
+    traits = source_traits(str(source.get("format", "")))
+    if traits.caseless:
         schema = [[name.lower(), kind] for name, kind in schema]
-    if answers.columns_by is ColumnsBy.POSITION:
+    if traits.columns_by is ColumnsBy.POSITION:
         # Only what is behind the last column that is read does not count.
         last = max((i for i, (name, _) in enumerate(schema) if name in words), default=-1)
         return schema[: last + 1]

@@ -15,8 +15,8 @@ import msgspec
 
 from engine.compile.nodes.facts import Facts, StateOrder, plain
 from engine.errors import Diagnostic
-from engine.sources import answers_of
-from engine.sources.answers import FILES, TABLE
+from engine.sources import source_traits
+from engine.sources.traits import FILES, TABLE
 from engine.state import ModelState
 
 
@@ -94,7 +94,7 @@ def of_facts(facts: Facts) -> tuple[StreamSource, ...]:
 
 
 def of_source(name: str, format_: str, settings: Mapping[str, Any]) -> StreamSource:
-    identity = answers_of(format_).identity(format_, settings)
+    identity = source_traits(format_).identity(format_, settings)
     return StreamSource(f"source.{name}", name, identity.kind, identity.facts)
 
 

@@ -15,8 +15,8 @@ from engine.compile.nodes.facts import Facts
 from engine.compile.stateful.aggregate_order import reorderings
 from engine.compile.stateful.blocks import Block, BoundExpression, Meaning, blocks
 from engine.compile.stateful.stateful_steps import UnprovableError, meaning
-from engine.sources import answers_of
-from engine.sources.answers import ColumnsBy
+from engine.sources import source_traits
+from engine.sources.traits import ColumnsBy
 from engine.times import duration_text
 
 _KINDS = {
@@ -71,7 +71,7 @@ def _stateful(query_meaning: Meaning) -> bool:
 def _rest(facts: Facts) -> tuple[Any, ...]:
     inputs = []
     for item in facts.inputs:
-        by_name = answers_of(str(item.source.get("format", ""))).columns_by is ColumnsBy.NAME
+        by_name = source_traits(str(item.source.get("format", ""))).columns_by is ColumnsBy.NAME
         source = {key: value for key, value in item.source.items() if key != "schema" or not by_name}
         inputs.append((item.name, item.stream, item.through, source))
     return facts.materialized, facts.relation, facts.output_mode, facts.partition_by, facts.write, inputs

@@ -13,9 +13,9 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from engine.errors import EngineError
-from engine.sources import answers_of
-from engine.sources.answers import Poller
+from engine.sources import source_traits
 from engine.sources.spec import Place, SourceSpec
+from engine.sources.traits import Poller
 
 # Times of folders have the resolution of the kernel's clock: the next change may have the same time as the last one.
 _COARSE_SECONDS = 0.05
@@ -60,12 +60,12 @@ class FolderTimes:
 
 def top_folder(spec: SourceSpec, place: Place) -> str | None:
     """Return the folder of a source of files on this machine, for `FolderTimes`; None: it is another source."""
-    folder = answers_of(spec.format).folder
+    folder = source_traits(spec.format).folder
     return folder(spec, place) if folder is not None else None
 
 
 def polled(spec: SourceSpec) -> bool:
-    return answers_of(spec.format).poller is not None
+    return source_traits(spec.format).poller is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +93,7 @@ class OpenPolls:
         return any(poller.wait(seconds / len(waiting)) for poller in waiting)
 
     def _poller(self, format_: str) -> Poller:
-        new_poller = answers_of(format_).poller
+        new_poller = source_traits(format_).poller
         if format_ not in self._pollers and new_poller is not None:
             self._pollers[format_] = new_poller()
         return self._pollers[format_]

@@ -19,8 +19,7 @@ from engine.errors import RunError, SetupError
 from engine.relations import quoted
 from engine.schema import ValueForm
 from engine.schema.format_keys import READER_KEYS
-from engine.sources import KINDS, answers_of
-from engine.sources.answers import Answers
+from engine.sources import KINDS, source_traits
 from engine.sources.avro import avro_values
 from engine.sources.credentials import identified, masked, masked_options
 from engine.sources.files.listing import for_spark
@@ -37,6 +36,7 @@ from engine.sources.spec import (
     connection_line,
     reader_faults,
 )  # fmt: skip
+from engine.sources.traits import SourceTraits
 from engine.spark.exceptions import spark_exceptions
 from engine.spark_options import OF_FILES, RATE_MICRO_BATCH
 
@@ -171,12 +171,12 @@ def _placed(spec: SourceSpec, place: Place) -> dict[str, Any]:
     return {"location": identified(location(spec), "location"), **connection_leads(spec, place)}
 
 
-ANSWERS: Mapping[str, Answers] = {SPARK_READER: Answers(placed=_placed)}
+TRAITS: Mapping[str, SourceTraits] = {SPARK_READER: SourceTraits(placed=_placed)}
 
 
 def newest(session: SparkSession, spec: SourceSpec, place: Place) -> DataFrame | None:
     """The newest files of a folder, the newest records of a topic, all of anything else; None: there is nothing."""
-    read_newest = answers_of(spec.format).newest
+    read_newest = source_traits(spec.format).newest
     return (
         read_newest(session, spec, place)
         if read_newest is not None
@@ -190,7 +190,7 @@ def known_columns(spec: SourceSpec, place: Place) -> tuple[avro_values.AvroColum
     Raises:
         SetupError: a registry cannot be asked, or has no such schema; there is no such table.
     """
-    columns_now = answers_of(spec.format).columns_now
+    columns_now = source_traits(spec.format).columns_now
     columns = columns_now(spec, place) if columns_now is not None else None
     return tuple(avro_values.AvroColumn(*column) for column in columns) if columns is not None else None
 
@@ -202,7 +202,7 @@ def sampled(session: SparkSession, spec: SourceSpec, place: Place) -> StructType
         SetupError: `sample-empty`, there are none.
         RunError: `source-unreadable`, a record of JSON is an array.
     """
-    read_sample = answers_of(spec.format).sampled
+    read_sample = source_traits(spec.format).sampled
     kind = KINDS[spec.format]
     schema = (
         read_sample(session, spec, place) if read_sample else kind.read_batch(session, spec, place).drop(BAD).schema

@@ -218,7 +218,7 @@ class Resumption:
 
 
 class Kind(Protocol):
-    """A kind of source: a module with these names, and with ANSWERS if it has more to say (`engine.sources.answers`).
+    """A kind of source: a module with these names, and with TRAITS if it has more to say (`engine.sources.traits`).
 
     Attributes:
         FORMATS: values of `format:`.

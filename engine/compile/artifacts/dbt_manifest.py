@@ -21,7 +21,7 @@ from engine.compile.nodes.manifest import AcknowledgedWarning, Column, DataTest,
 from engine.compile.nodes.sink import Sink
 from engine.compile.nodes.unit_test_steps import ExpectedResult, GivenRows, UnitTest
 from engine.relations import Partition, SortColumn
-from engine.sources import SourceSpec, answers_of, location
+from engine.sources import SourceSpec, location, source_traits
 from engine.sources.credentials import masked_options, shown_setting
 
 # The one key of `meta` that is ours.
@@ -348,7 +348,7 @@ def _source(source: Source, about: About) -> dict[str, Any]:
 
 def _table(spec: SourceSpec, where: str) -> tuple[str, str, str] | None:
     parts = where.split(".")
-    named = answers_of(spec.format).is_table and len(parts) > 2  # noqa: PLR2004
+    named = source_traits(spec.format).is_table and len(parts) > 2  # noqa: PLR2004
     return (parts[0], ".".join(parts[1:-1]), parts[-1]) if named else None
 
 

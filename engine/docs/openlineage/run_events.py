@@ -35,7 +35,7 @@ from engine.events import (
 from engine.lake.catalog import catalog_settings
 from engine.object_store.s3_settings import bucket_and_key
 from engine.relations import Relation
-from engine.sources import answers_of, location
+from engine.sources import location, source_traits
 from engine.sources.files.listing import is_uri
 
 
@@ -82,10 +82,10 @@ class DatasetNames:
 
     def _source(self, source: Source) -> tuple[DatasetName, ...]:
         settings = source.spec.settings
-        answers = answers_of(source.spec.format)
-        if answers.connects:
+        traits = source_traits(source.spec.format)
+        if traits.connects:
             broker = self._broker(settings)
-            return tuple(DatasetName(broker, topic) for topic in answers.topic_names(source.spec) or (source.name,))
+            return tuple(DatasetName(broker, topic) for topic in traits.topic_names(source.spec) or (source.name,))
         path = settings.get("path")
         if not isinstance(path, str) or not path:
             return (DatasetName(source.spec.format or "unknown", location(source.spec) or source.name),)

@@ -16,7 +16,7 @@ from engine.plan.actions.action import ActionKind, PlanOptions, Reset
 from engine.plan.actions.refresh_checks import FILES_GONE, files_gone
 from engine.plan.deployed.deployed_facts import Deployed, DeployedModel
 from engine.plan.new_checkpoint import EARLIEST, NOW, OPEN_WINDOWS, rewritten, totals
-from engine.sources import answers_of
+from engine.sources import source_traits
 from engine.sources.spec import milliseconds
 from engine.state import ModelState
 
@@ -32,7 +32,7 @@ def topic_faults(
             continue
         remembered = deployed_model.state.sources.get(node.id, {})
         try:
-            answers_of(node.spec.format).resumption(
+            source_traits(node.spec.format).resumption(
                 node.spec, remembered, deployed_model.checkpoint.positions, source.topics
             )
         except StateError as error:
@@ -63,7 +63,7 @@ def _is_new(manifest: Manifest, id_: str, state: ModelState, deployed: Deployed)
     node, source = manifest.nodes[id_], deployed.sources.get(id_)
     if not isinstance(node, Source) or source is None or source.topics is None:
         return False
-    return answers_of(node.spec.format).is_new(state.sources.get(id_, {}), source.topics)
+    return source_traits(node.spec.format).is_new(state.sources.get(id_, {}), source.topics)
 
 
 def _with_reset(fault: Diagnostic, model: Model) -> Diagnostic:

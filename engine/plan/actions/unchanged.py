@@ -17,7 +17,7 @@ from engine.plan.deployed.deployed_facts import Deployed, DeployedModel
 from engine.plan.deployed.generations import committed_batch
 from engine.plan.refresh.batch_inputs import batch_positions, changed_table, changed_view, same_columns, volatile
 from engine.plan.refresh.refresh_choice import RefreshChoice, Way
-from engine.sources import answers_of
+from engine.sources import source_traits
 from engine.state import ModelState, Phase
 
 # Said where no comparison of the queries says more.
@@ -125,7 +125,7 @@ def _same_sources(manifest: Manifest, model: Model, state: ModelState, deployed:
             continue
         if isinstance(node, Source) and source is not None and source.topics is not None:
             remembered = state.sources.get(node.id, {})
-            if not answers_of(node.spec.format).same_start(node.spec, remembered, source.topics):
+            if not source_traits(node.spec.format).same_start(node.spec, remembered, source.topics):
                 return False
             continue
         if isinstance(node, Source):
@@ -193,5 +193,5 @@ def _is_known(position: Any) -> bool:
 def _declared(manifest: Manifest, node_id: str) -> bool:
     node = manifest.nodes[node_id]
     if isinstance(node, Source):
-        return bool(node.spec.schema) or answers_of(node.spec.format).knows_columns
+        return bool(node.spec.schema) or source_traits(node.spec.format).knows_columns
     return not isinstance(node, Model) or all(_declared(manifest, item.node) for item in node.inputs)

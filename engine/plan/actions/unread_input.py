@@ -13,7 +13,7 @@ from engine.plan.actions.action import Action, ActionKind, Unread, UnreadRecords
 from engine.plan.deployed.checkpoint_facts import CheckpointFacts, FileLog
 from engine.plan.deployed.deployed_facts import Deployed, DeployedModel
 from engine.plan.source_changes import StreamSource
-from engine.sources import answers_of
+from engine.sources import source_traits
 from engine.sources.files.listing import Listed
 
 _NAMES = 3
@@ -45,7 +45,7 @@ def unread_inputs(
             logs = _logs(checkpoint, numbers, item.node) if checkpoint is not None else None if began else ()
             unread_items.append(_files(item.name, source.files, logs))
         elif isinstance(node, Source) and source is not None and source.topics is not None:
-            unread = answers_of(node.spec.format).unread
+            unread = source_traits(node.spec.format).unread
             offsets = tuple(checkpoint.offsets) if checkpoint is not None else ()
             count = unread(source.topics, offsets) if checkpoint is not None else None
             records = UnreadRecords(node.spec, offsets, source.topics) if count else None

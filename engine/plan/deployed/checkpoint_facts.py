@@ -15,7 +15,7 @@ from engine.compile import Input, Manifest, Model, Source
 from engine.errors import StateError
 from engine.plan import source_changes
 from engine.plan.source_changes import Recorded, StreamSource
-from engine.sources import Place, SourceSpec, answers_of, kind_of
+from engine.sources import Place, SourceSpec, kind_of, source_traits
 from engine.sources.credentials import identified
 from engine.state import TableState
 from engine.state import checkpoint as spark_checkpoint
@@ -205,7 +205,7 @@ def identified_stream(manifest: Manifest, item: Input, place: Place) -> StreamSo
 
 
 def _placed(spec: SourceSpec, place: Place) -> Mapping[str, Any]:
-    placed, kind = answers_of(spec.format).placed, kind_of(spec.format)
+    placed, kind = source_traits(spec.format).placed, kind_of(spec.format)
     if placed is not None:
         return placed(spec, place)
     return {"location": identified(kind.location(spec), "location")} if kind is not None else {}

@@ -28,7 +28,7 @@ from engine.plan.deployed.generations import begun_refresh, has_commits, publish
 from engine.plan.deployed.renamed_tables import Renaming, moved_facts, moved_state, renamings, state_now
 from engine.plan.deployed.state_folder import environment, table_state
 from engine.plan.source_changes import StreamSource
-from engine.sources import KINDS, Place, SourceSpec, answers_of
+from engine.sources import KINDS, Place, SourceSpec, source_traits
 from engine.state import ModelState, Phase, TableState
 from engine.state import checkpoint as spark_checkpoint
 
@@ -122,7 +122,7 @@ def _with_topics(manifest: Manifest, place: Place, sources: Mapping[str, Deploye
             specs.setdefault(node.spec.format, {})[name] = node.spec
     offsets: dict[str, ClusterOffsets] = {}
     for format_, some in specs.items():
-        offsets |= answers_of(format_).topics_now(some, place)
+        offsets |= source_traits(format_).topics_now(some, place)
     return {name: replace(source, topics=offsets.get(name)) for name, source in sources.items()}
 
 
@@ -303,7 +303,7 @@ def _source(source: Source, place: Place) -> DeployedSource:
     spec = source.spec
     try:
         KINDS[spec.format].check(spec, place)
-        current_facts = answers_of(spec.format).known_now(spec, place)
+        current_facts = source_traits(spec.format).known_now(spec, place)
     except EngineError as error:
         return DeployedSource(error.diagnostic.at(source.location, source.name))
     return DeployedSource(

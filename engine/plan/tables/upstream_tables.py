@@ -26,7 +26,7 @@ from engine.lake.table_facts import SnapshotFacts, TableFacts
 from engine.plan.deployed.checkpoint_facts import CheckpointFacts
 from engine.plan.deployed.deployed_facts import Deployed, DeployedModel
 from engine.plan.new_checkpoint import begun_at
-from engine.sources import SourceSpec, answers_of
+from engine.sources import SourceSpec, source_traits
 from engine.sources.iceberg import iceberg_source, snapshot_history
 from engine.sources.iceberg.snapshot_history import Start, changed_columns
 from engine.state import ModelState
@@ -101,7 +101,7 @@ def upstreams_of(
 
 
 def is_table(node: object) -> bool:
-    return isinstance(node, Model) or (isinstance(node, Source) and answers_of(node.spec.format).is_table)
+    return isinstance(node, Model) or (isinstance(node, Source) and source_traits(node.spec.format).is_table)
 
 
 def decided(model: Model, upstream: Upstream, seed: str, begin: Mapping[str, Any]) -> Start:

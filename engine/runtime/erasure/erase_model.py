@@ -40,7 +40,7 @@ from engine.runtime.lifecycle.fence_previous_owner import raise_fences
 from engine.runtime.operations.drop_table import check_finished
 from engine.runtime.spark_support.spark_errors import environment_fault_in, spark_exceptions, summary
 from engine.secrets.scrubber import scrub
-from engine.sources import answers_of
+from engine.sources import source_traits
 from engine.state import locked
 from engine.state.operations import Rebuild, Refresh
 from engine.state.state_path import StatePath, remove_tree
@@ -183,7 +183,7 @@ def _may_read(manifest: Manifest, reader: Model, model: Model) -> bool:
     """Whether a stream reads a model's table, also where the table is declared as a source."""
     nodes = [manifest.nodes[item.node] for item in reader.inputs if item.stream]
     return any(
-        node.id == model.id or (isinstance(node, Source) and answers_of(node.spec.format).is_table) for node in nodes
+        node.id == model.id or (isinstance(node, Source) and source_traits(node.spec.format).is_table) for node in nodes
     )
 
 

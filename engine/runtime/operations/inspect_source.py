@@ -15,7 +15,7 @@ from engine.lake.catalog import catalog_settings
 from engine.runtime.build import spark_session
 from engine.runtime.context.run_context import CORE
 from engine.runtime.spark_support.spark_errors import spark_exceptions, summary
-from engine.sources import KINDS, answers_of
+from engine.sources import KINDS, source_traits
 from engine.sources.avro import avro_values
 from engine.sources.credentials import masked_options, shown_setting
 from engine.sources.spark_reader import known_columns, sampled
@@ -63,9 +63,9 @@ def _sampled(source: Source, target: Target, root: Path, target_dir: Path) -> st
     catalog_settings.prepare(target.catalog)
     with spark_session(target, target_dir, sets=(*CORE, *KINDS[spec.format].jars(spec)), brief=True) as spark:
         try:
-            answers = answers_of(spec.format)
-            if answers.change_feed(spec) is not None:
-                return _of_changes(source, answers.change_records(spark, spec, place))
+            traits = source_traits(spec.format)
+            if traits.change_feed(spec) is not None:
+                return _of_changes(source, traits.change_records(spark, spec, place))
             return declaration(source, _columns(sampled(spark, spec, place)))
         except spark_exceptions() as error:
             message = f"'{source.name}' cannot be read: {summary(str(error))}"

@@ -20,10 +20,10 @@ from engine.lake.lake_reader import Lake, TableColumn
 from engine.lake.table_facts import TableFacts
 from engine.relations import quoted
 from engine.schema import ValueForm
-from engine.sources.answers import TABLE, Answers, ColumnsBy, KnownNow, StreamIdentity
 from engine.sources.iceberg import iceberg_options, snapshot_history
 from engine.sources.iceberg.snapshot_history import SKIP_DELETES, Start, changed_columns, table_stream
 from engine.sources.spec import ORIGIN, Place, Resumption, SourceSpec, SpecFault, begun_at, starting_milliseconds
+from engine.sources.traits import TABLE, ColumnsBy, KnownNow, SourceTraits, StreamIdentity
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -255,8 +255,8 @@ def _described(spec: SourceSpec, place: Place) -> list[tuple[str, str, str]]:
     return [(column.name, column.type, column.doc) for column in columns_now(spec, place)]
 
 
-ANSWERS: Mapping[str, Answers] = {
-    "iceberg": Answers(
+TRAITS: Mapping[str, SourceTraits] = {
+    "iceberg": SourceTraits(
         is_table=True,
         columns_by=ColumnsBy.NAME,
         caseless=True,

@@ -21,7 +21,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from engine.errors import StateError
-from engine.sources.answers import Answers, ColumnsBy
 from engine.sources.kafka import topic_check, topic_offsets
 from engine.sources.kafka.cluster import Cluster
 from engine.sources.kafka.cluster import cluster as open_cluster
@@ -48,6 +47,7 @@ from engine.sources.spec import (
     begun_at,
     starting_milliseconds,
 )
+from engine.sources.traits import ColumnsBy, SourceTraits
 from engine.sources.values import value_format
 from engine.sources.values.declared_value import change_feed, value_of
 
@@ -60,7 +60,7 @@ if TYPE_CHECKING:
     from engine.sources.kafka.native_client import ClusterOffsets
 
 __all__ = [
-    "ANSWERS", "FORMATS", "KEYS", "LISTED", "MEANING", "ONE_OF", "REPLAYABLE", "PolledTopics", "check", "columns",
+    "FORMATS", "KEYS", "LISTED", "MEANING", "ONE_OF", "REPLAYABLE", "TRAITS", "PolledTopics", "check", "columns",
     "faults", "jars", "location", "origin", "position", "read_batch", "read_stream", "resume", "script", "until_now",
 ]  # fmt: skip
 
@@ -368,8 +368,8 @@ def _records_between(
     return replace(spec, settings={**settings, "starting_offsets": starts, ENDS: ends})
 
 
-ANSWERS: Mapping[str, Answers] = {
-    "kafka": Answers(
+TRAITS: Mapping[str, SourceTraits] = {
+    "kafka": SourceTraits(
         connects=True,
         fixes_start=True,
         closed_options=True,

@@ -7,8 +7,8 @@ from typing import Any
 
 from engine.errors import near
 from engine.schema import ValueForm
-from engine.sources.answers import ChangeFeed
 from engine.sources.spec import SourceSpec, SpecFault
+from engine.sources.traits import ChangeFeed
 from engine.sources.values import value_format
 
 

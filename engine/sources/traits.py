@@ -1,6 +1,6 @@
-"""What a kind of source answers of itself, beside how it is read: others ask it here, and not for its name.
+"""Traits of a kind of source, beside how it is read: others ask for them here, and not for its name.
 
-A kind is a module that `engine.sources` lists; its `ANSWERS` has one record for each of its formats. What a record does
+A kind is a module that `engine.sources` lists; its `TRAITS` has one record for each of its formats. What a record does
 not say has the answer of a kind of which nothing is known, as one of another package may be.
 
 What distinguishes a source in the checkpoint of a stream, from its declaration alone.
@@ -177,7 +177,7 @@ def _unnamed(_: SourceSpec) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class Answers:
+class SourceTraits:
     """What a kind of source answers, for one of its formats.
 
     What its records are:
@@ -280,4 +280,4 @@ class Answers:
 
 
 # Of a format that no module reads, and of a module that says nothing.
-UNKNOWN = Answers()
+UNKNOWN = SourceTraits()
