@@ -55,7 +55,7 @@ class LagReader:
     def _lag(self, unread: Unread, place: Place) -> Lag:
         count = unread.present if unread.count is None else unread.count
         oldest = self._written_at(unread.records, place) if unread.records is not None else unread.oldest_at
-        return Lag(unread.name, unread.what, count, oldest)
+        return Lag(unread.name, unread.unit, count, oldest)
 
     def _written_at(self, records: UnreadRecords, place: Place) -> float | None:
         """When the oldest of some records was written; None: not known."""

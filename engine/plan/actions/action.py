@@ -95,14 +95,14 @@ class Unread:
     """What an input has that its reader has not read.
 
     Attributes:
-        what: `files`, `snapshots`, `offsets` or `tables`; empty: only the system behind it knows.
+        unit: `files`, `snapshots`, `offsets` or `tables`; empty: only the system behind it knows.
         present: how many there are now, where nodes before it will add some; else None.
         oldest_at: when the oldest of those that are there now came to be, in seconds since 1970: modification time of a
             file, commit time of a snapshot; None: not known, or there is none.
     """
 
     name: str
-    what: str = ""
+    unit: str = ""
     count: int | None = None
     names: tuple[str, ...] = ()
     rows: int | None = None
