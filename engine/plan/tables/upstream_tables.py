@@ -115,20 +115,18 @@ def decided(model: Model, upstream: Upstream, seed: str, begin: Mapping[str, Any
     """
     table = upstream.facts
     try:
-        begins_at = iceberg_source.start(upstream.spec, table) if upstream.spec is not None else None
+        start = iceberg_source.start(upstream.spec, table) if upstream.spec is not None else None
         if upstream.spec is None and (at := begin.get("at")) is not None:
             # What waits for tests was committed before it can be read: it comes behind what can be read now, and in the
             # place of compactions since.
             newest = next((s.at + 1 for s in table.history if not s.rewrites_files), at)
-            begins_at = snapshot_history.from_time(upstream.name, table, min(at, newest))
+            start = snapshot_history.from_time(upstream.name, table, min(at, newest))
     except EngineError as error:
         raise _as_state_error(error, model) from error
-    if begins_at is None:
+    if start is None:
         return snapshot_history.from_first_row(table, seed, ignore_deletes=upstream.ignore_deletes)
-    _refuse_rewriting(
-        model, upstream, [s for s in table.history if begins_at.at is None or s.at >= begins_at.at], begins_at
-    )
-    return begins_at
+    _refuse_rewriting(model, upstream, [s for s in table.history if start.at is None or s.at >= start.at], start)
+    return start
 
 
 def _as_state_error(error: EngineError, model: Model) -> StateError:

@@ -53,7 +53,7 @@ class ReadPositions:
     staged: set[str] = field(default_factory=set)
     _position_by_read: dict[tuple[str, bool], Position | None] = field(default_factory=dict)
 
-    def positions_of(self, nodes: Iterable[str], sql: str) -> dict[str, Position | None]:
+    def find(self, nodes: Iterable[str], sql: str) -> dict[str, Position | None]:
         """Return the positions of what a query reads, by id; None: its rows may differ and nobody can tell."""
         refs = names_refs(sql)
         for node in nodes:
@@ -115,7 +115,7 @@ class ReadPositions:
             or volatile(self.manifest, view)
         ):
             return None
-        inner = self.positions_of([item.node for item in view.inputs], view.sql)
+        inner = self.find([item.node for item in view.inputs], view.sql)
         if any(position is None for position in inner.values()):
             return None
         self.staged.update({view.id} if self.staged.intersection(inner) else ())
@@ -282,9 +282,7 @@ class KnownPasses:
 
     def _key(self, test: Test, positions: ReadPositions) -> str | None:
         if isinstance(test, DataTest):
-            return data_test_key(
-                self.manifest, self.cache.settings, test, positions.positions_of(test.depends_on, test.sql)
-            )
+            return data_test_key(self.manifest, self.cache.settings, test, positions.find(test.depends_on, test.sql))
         try:
             return unit_test_key(self.cache.version(test), self.cache.settings, test)
         except EngineError:
