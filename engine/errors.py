@@ -114,7 +114,7 @@ class EngineError(Exception):
         self.diagnostics = (Diagnostic(code, message, hint, node=node, location=location),)
 
     @classmethod
-    def of(cls, diagnostics: Iterable[Diagnostic]) -> Self:
+    def from_diagnostics(cls, diagnostics: Iterable[Diagnostic]) -> Self:
         """Create an error with several findings; with none if the cause is already reported."""
         error = cls.__new__(cls)
         error.diagnostics = tuple(diagnostics)
@@ -125,7 +125,7 @@ class EngineError(Exception):
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the error with all its findings."""
-        return type(self).of, (self.diagnostics,)
+        return type(self).from_diagnostics, (self.diagnostics,)
 
     @property
     def diagnostic(self) -> Diagnostic:

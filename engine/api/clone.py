@@ -50,9 +50,9 @@ def cloning_of(project: Project, compiled: Compiled, nodes: Sequence[str], targe
     other_project = Project(project.root, target=target, vars=project.vars, target_path=project.target_dir / _FOLDER)
     other = other_project.compile()
     if other.manifest.errors:
-        raise ProjectError.of(other.manifest.errors)
+        raise ProjectError.from_diagnostics(other.manifest.errors)
     if clones := [*target_faults(compiled.target, other.target)]:
-        raise EngineError.of(clones)
+        raise EngineError.from_diagnostics(clones)
     write_artifacts(other.manifest, other_project.target_dir)
     selected = tuple(_nodes_to_build(compiled, other, nodes))
     return Cloning(other, selected, Selection(defer=True, defer_state=other_project.target_dir))

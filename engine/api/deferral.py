@@ -90,7 +90,7 @@ def deferred(
             problems.append(problem)
         tables_by_model[model.name] = relation
     if problems:
-        raise ProjectError.of(problems)
+        raise ProjectError.from_diagnostics(problems)
     result = compile_deferred(tables_by_model) if tables_by_model else compiled
     return replace(result, deferred_to=to.folder, favors_state=to.favor)
 

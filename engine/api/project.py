@@ -106,7 +106,7 @@ class Project:
         from engine.project import is_project, load_project, missing_project
 
         if not is_project(self.root):
-            raise ProjectError.of([missing_project(self.root)])
+            raise ProjectError.from_diagnostics([missing_project(self.root)])
         cached = project_cache(self.target_dir)
         loaded = load_project(self.root, cached=cached)
         result = compile_project(loaded, target=self.target, variables=self.vars, cached=cached)
@@ -202,7 +202,7 @@ class Project:
     def _compile_and_select(self, select: Select) -> tuple[Compiled, Choice]:
         compiled = self.compile()
         if compiled.manifest.errors:
-            raise ProjectError.of(compiled.manifest.errors)
+            raise ProjectError.from_diagnostics(compiled.manifest.errors)
         return compiled, self.select(compiled.manifest, selection_of(select))
 
     def select(self, manifest: Manifest, selection: Selection) -> Choice:
@@ -355,7 +355,7 @@ class Project:
         # What stands for a secret is another text in each process.
         conf = target.secrets.masked(target.conf) if target.secrets else target.conf
         settings = {**conf, "master": target.master}
-        return PassCache(project_cache(self.target_dir), settings, versions.of, ignored)
+        return PassCache(project_cache(self.target_dir), settings, versions.manifest_for, ignored)
 
     def unit_runs(self, compiled: Compiled) -> AbstractContextManager[RunUnit]:
         """What runs unit tests of the project; nothing is loaded before the first, which may not come."""

@@ -47,7 +47,7 @@ def rebuild_of(project: Project, compiled: Compiled, nodes: Sequence[str], threa
     )
     recompiled = failing_on_warnings(recompiled) if project.warnings_fail(compiled.project) else recompiled
     if recompiled.manifest.errors:
-        raise EngineError.of(recompiled.manifest.errors)
+        raise EngineError.from_diagnostics(recompiled.manifest.errors)
     return Rebuild(
         manifest,
         project_with_next_tables(recompiled.manifest, models),
@@ -75,4 +75,4 @@ def check_rebuild(project: Project, compiled: Compiled, rebuild: Rebuild, accept
     plan = project.decide(compiled, rebuild.models, full_refresh=True, accept=accept)
     faults = [*plan.refusals, *rebuild_faults(compiled.manifest, compiled.target, place, models)]
     if faults:
-        raise EngineError.of(faults)
+        raise EngineError.from_diagnostics(faults)

@@ -142,7 +142,7 @@ def choose(manifest: Manifest, selection: Selection, root: Path, folder: Path) -
         return replace(choice, unmatched=allowed)
     if any(finding.is_error for finding in choice.unmatched):
         kind = ProjectError if choice.unmatched[0].location else UsageError
-        raise kind.of(map(_allowing, choice.unmatched))
+        raise kind.from_diagnostics(map(_allowing, choice.unmatched))
     return choice
 
 
@@ -172,7 +172,7 @@ def check_supported(manifest: Manifest, nodes: Iterable[str]) -> None:
 
     models = (node for i in nodes if isinstance(node := manifest.nodes[i], Model))
     if findings := [finding for model in models for finding in unsupported(model)]:
-        raise ProjectError.of(findings)
+        raise ProjectError.from_diagnostics(findings)
 
 
 def plan_options(options: RebuildOptions) -> PlanOptions:

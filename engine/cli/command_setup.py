@@ -155,7 +155,7 @@ def check_project(settings: CommandSettings) -> None:
     from engine.project import is_project, missing_project
 
     if not is_project(settings.root):
-        raise ProjectError.of([missing_project(settings.root)])
+        raise ProjectError.from_diagnostics([missing_project(settings.root)])
 
 
 def select_and_report(

@@ -330,10 +330,10 @@ def sink() -> None:
 def show_sink(name: str, limit: int, output: str, **shared: Any) -> int:
     """Show the position of a sink, and the rows to be delivered."""
 
-    def work(chosen: CommandSettings) -> None:
+    def work(settings: CommandSettings) -> None:
         from engine.cli.commands.sink_command import show_sink
 
-        show_sink(chosen, name, limit, output)
+        show_sink(settings, name, limit, output)
 
     return run_command(work, **shared)
 
@@ -345,10 +345,10 @@ def show_sink(name: str, limit: int, output: str, **shared: Any) -> int:
 def reset_sink(name: str, to: str, **shared: Any) -> int:
     """Set the position from which the next build delivers."""
 
-    def work(chosen: CommandSettings) -> None:
+    def work(settings: CommandSettings) -> None:
         from engine.cli.commands.sink_command import reset_sink
 
-        reset_sink(chosen, name, to)
+        reset_sink(settings, name, to)
 
     return run_command(work, **shared)
 

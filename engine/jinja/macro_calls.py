@@ -48,7 +48,7 @@ class MacroCall(Opaque):
             self.load()
         if self.body is None:
             # Its file is broken, which is reported already.
-            raise ProjectError.of(())
+            raise ProjectError.from_diagnostics(())
         try:
             return self.body(*args, **kwargs)
         except Returned as returned:

@@ -120,7 +120,7 @@ class Sandbox:
             with bounded(file):
                 return self._rendered(text, file, names)
         except FAILURES as error:
-            raise ProjectError.of(self._failure(error, file)) from error
+            raise ProjectError.from_diagnostics(self._failure(error, file)) from error
 
     def _rendered(self, text: str, file: str, names: Mapping[str, Any] | None) -> Rendered:
         if not names and (quick := spliced(text, file, self._printed)) is not None:
@@ -146,7 +146,7 @@ class Sandbox:
             with bounded(location.file):
                 return self._template(text, location.file).render(names)
         except FAILURES as error:
-            raise ProjectError.of(d.at(location) for d in self.explain(error)) from error
+            raise ProjectError.from_diagnostics(d.at(location) for d in self.explain(error)) from error
 
     def call(self, name: str, *args: Any, **kwargs: Any) -> Any:
         """Call a macro of `macros`.
@@ -162,7 +162,7 @@ class Sandbox:
             try:
                 self._env.handle_exception()
             except FAILURES as error:
-                raise ProjectError.of(self._failure(error)) from error
+                raise ProjectError.from_diagnostics(self._failure(error)) from error
 
     def explain(self, error: BaseException) -> tuple[Diagnostic, ...]:
         return diagnostics_of(self._env, error)

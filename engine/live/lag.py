@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from engine.plan import Plan
     from engine.plan.actions.action import Unread, UnreadRecords
     from engine.sources import Place
-    from engine.sources.answers import UnreadTimes
+    from engine.sources.traits import UnreadTimes
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,13 +55,13 @@ class LagReader:
     def _lag(self, unread: Unread, place: Place) -> Lag:
         count = unread.present if unread.count is None else unread.count
         oldest = self._written_at(unread.records, place) if unread.records is not None else unread.oldest_at
-        return Lag(unread.name, unread.what, count, oldest)
+        return Lag(unread.name, unread.unit, count, oldest)
 
     def _written_at(self, records: UnreadRecords, place: Place) -> float | None:
         """When the oldest of some records was written; None: not known."""
-        from engine.sources import answers_of
+        from engine.sources import source_traits
 
-        reader_type = answers_of(records.spec.format).unread_times
+        reader_type = source_traits(records.spec.format).unread_times
         if reader_type is None:
             return None
         if reader_type not in self._times:

@@ -68,7 +68,7 @@ def as_tool(call: Callable[Parameters, str]) -> Callable[Parameters, str]:
     """Wrap a tool so that Headrace's errors become the tool's text."""
 
     @wraps(call)
-    def asked(*arguments: Parameters.args, **keywords: Parameters.kwargs) -> str:
+    def call_tool(*arguments: Parameters.args, **keywords: Parameters.kwargs) -> str:
         try:
             return call(*arguments, **keywords)
         except EngineError as error:
@@ -76,7 +76,7 @@ def as_tool(call: Callable[Parameters, str]) -> Callable[Parameters, str]:
             lines = "\n".join(visible(clean(str(one))) for one in error.diagnostics)
             raise ToolError(f"{NOTICE}\n{lines[:MOST_CHARACTERS]}") from error
 
-    return asked
+    return call_tool
 
 
 MOST_ROWS = 200

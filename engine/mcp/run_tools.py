@@ -16,7 +16,7 @@ def run_unit_test(project: Project, name: str) -> str:
     """Run one unit test, which reads and writes no table; raise UsageError if there is no such test."""
     compiled = project.compile()
     if compiled.manifest.errors:
-        raise ProjectError.of(compiled.manifest.errors)
+        raise ProjectError.from_diagnostics(compiled.manifest.errors)
     tests = {test.name: test for test in compiled.manifest.unit_tests} | {
         test.id: test for test in compiled.manifest.unit_tests
     }

@@ -63,11 +63,11 @@ def _one_at_a_time(lock: threading.Lock, call: Callable[..., str]) -> Callable[.
     from functools import wraps
 
     @wraps(call)
-    def asked(*arguments: object, **keywords: object) -> str:
+    def call_alone(*arguments: object, **keywords: object) -> str:
         with lock:
             return call(*arguments, **keywords)
 
-    return asked
+    return call_alone
 
 
 def _add_reading(project: Project, add: Add) -> None:

@@ -72,13 +72,13 @@ def _comparison(manifest: Manifest, model: Model, writer: LastWriter | None) -> 
 
 def writers_in(nodes: Mapping[str, Mapping[str, Any]]) -> dict[str, LastWriter]:
     """Return what wrote the tables of the models of an earlier manifest.json, by id."""
-    found = {}
+    writers = {}
     for node, record in nodes.items():
         own = _part(_part(record, "meta"), OWN)
-        stored = _part(record, "config").get("materialized") != Materialized.EPHEMERAL
-        if record.get("resource_type") == "model" and stored and own.get("fingerprint"):
-            found[node] = LastWriter.of(str(own["fingerprint"]), _part(own, "facts"))
-    return found
+        stores_rows = _part(record, "config").get("materialized") != Materialized.EPHEMERAL
+        if record.get("resource_type") == "model" and stores_rows and own.get("fingerprint"):
+            writers[node] = LastWriter.from_record(str(own["fingerprint"]), _part(own, "facts"))
+    return writers
 
 
 def _part(record: Mapping[str, Any], key: str) -> Mapping[str, Any]:

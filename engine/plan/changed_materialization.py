@@ -18,7 +18,7 @@ def _in_words(word: str) -> str:
     return f"a {word}" if word in set(Materialized) and Materialized(word).traits.in_catalog else word
 
 
-def lost(model: Model, old: Facts) -> str:
+def describe_discarded(model: Model, old: Facts) -> str:
     if old.materialized == Materialized.VIEW.value:
         return "A view stores no rows: nothing is lost."
     text = f"That discards {', '.join(_discarded(model, old))}."

@@ -41,14 +41,14 @@ _BREAKING = {Change.STATE_BREAKING, Change.SOURCE_CHANGED, Change.IDENTITY_CHANG
 
 def changed_query(manifest: Manifest, model: Model, writer: LastWriter, read: StreamsRead) -> Comparison:
     if (facts := writer.facts) is None:
-        return _refused(model, Change.IDENTITY_CHANGED, (writer.lost,))
+        return _refused(model, Change.IDENTITY_CHANGED, (writer.unknown_reason,))
     return _compared(manifest, model, with_present_names(manifest, model, facts, writer, read), writer, read)
 
 
 def with_present_names(manifest: Manifest, model: Model, facts: Facts, writer: LastWriter, read: StreamsRead) -> Facts:
     """Return the facts of the last writer with present names; `began` is the query with the order of the state."""
-    if writer.recorded is not None and writer.recorded.order is not None:
-        facts = replace(facts, began=writer.recorded.order)
+    if writer.recorded_sources is not None and writer.recorded_sources.order is not None:
+        facts = replace(facts, began=writer.recorded_sources.order)
     read_now = (manifest.nodes.get(item.node) for item in model.inputs)
     names = {m.name: (m.relation.name, m.operation.renamed_from) for m in read_now if isinstance(m, Model)}
     static = source_changes.static_renames(facts, model.facts, names, manifest.nodes)
@@ -59,7 +59,7 @@ def with_present_names(manifest: Manifest, model: Model, facts: Facts, writer: L
 
 def _compared(manifest: Manifest, model: Model, old: Facts, writer: LastWriter, read: StreamsRead) -> Comparison:
     now = model.facts.settings
-    before = old.settings if old.settings or writer.recorded is not None else now
+    before = old.settings if old.settings or writer.recorded_sources is not None else now
     changed, frozen = setting_changes.differences(before, now)
     old = replace(old, settings={})
     old, new = comparable(old, model.facts), replace(comparable(model.facts, old), settings={})
@@ -71,7 +71,7 @@ def _compared(manifest: Manifest, model: Model, old: Facts, writer: LastWriter, 
     if change not in _BREAKING:
         return Comparison(change, (*reasons, *frozen))
     if old.materialized != model.materialized.value:
-        return _refused(model, change, reasons, lost=changed_materialization.lost(model, old))
+        return _refused(model, change, reasons, discarded=changed_materialization.describe_discarded(model, old))
     ways = new_checkpoint.ways(manifest, model) if change in {Change.STATE_BREAKING, Change.SOURCE_CHANGED} else ()
     if change is Change.STATE_BREAKING and can_follow(old, new):
         ways = (new_checkpoint.from_open_windows(model), *ways)
@@ -91,11 +91,11 @@ def _compare(
     identity = _identity_reasons(old, new)
     if identity or difference is not None:
         return (Change.IDENTITY_CHANGED, identity) if identity else (Change.SOURCE_CHANGED, (str(difference),))
-    found = _continued(model, old, new, settings_changed)
-    if elsewhere and found[0] not in _BREAKING:
-        found = Change.FORWARD, (*elsewhere, *(reason for reason in found[1] if reason not in elsewhere))
-    changed = unique_key_changes.key_changes(old, new) if found[0] not in _BREAKING else ()
-    return (Change.KEY_CHANGED, changed) if changed else found
+    classified = _continued(model, old, new, settings_changed)
+    if elsewhere and classified[0] not in _BREAKING:
+        classified = Change.FORWARD, (*elsewhere, *(reason for reason in classified[1] if reason not in elsewhere))
+    changed = unique_key_changes.key_changes(old, new) if classified[0] not in _BREAKING else ()
+    return (Change.KEY_CHANGED, changed) if changed else classified
 
 
 def _rebuilt_reasons(old: Facts, new: Facts) -> tuple[str, ...]:
@@ -109,16 +109,16 @@ def _rebuilt_reasons(old: Facts, new: Facts) -> tuple[str, ...]:
 
 
 def _continued(model: Model, old: Facts, new: Facts, settings_changed: list[str]) -> tuple[Change, tuple[str, ...]]:
-    kept = new.stateful or _kept_state(old)
+    keeps_state = new.stateful or _kept_state(old)
     if settings_changed:
-        return Change.STATE_BREAKING if kept else Change.FORWARD, tuple(settings_changed)
-    if not kept and _without_rules(old) == _without_rules(new):
+        return Change.STATE_BREAKING if keeps_state else Change.FORWARD, tuple(settings_changed)
+    if not keeps_state and _without_rules(old) == _without_rules(new):
         return Change.FORWARD, (_RULES,)
-    if not kept:
+    if not keeps_state:
         zones = [f"the {text}; this applies to new rows" for text in unique_key_changes.zone_changes(old, new)]
         same = _same(replace(old, inputs=()), replace(new, inputs=()))
-        what = f"{_query_changed(old, new)}; it keeps no state, so the new SQL applies to new rows"
-        query = () if zones and same else (what, *_earlier_rows(model))
+        sentence = f"{_query_changed(old, new)}; it keeps no state, so the new SQL applies to new rows"
+        query = () if zones and same else (sentence, *_earlier_rows(model))
         return Change.FORWARD, (*query, *zones)
     return _stateful(old, new)
 
@@ -139,15 +139,15 @@ def _kept_state(old: Facts) -> bool:
 
 def _stateful(old: Facts, new: Facts) -> tuple[Change, tuple[str, ...]]:
     """What an edit means for a query that keeps state: by its steps, or by its text where that is all there is."""
-    found = state_changes.differences(old, new)
-    if found is None:
+    edits = state_changes.differences(old, new)
+    if edits is None:
         return _by_text(old, new)
-    breaking = tuple(item.text for item in found if item.kind == "breaking")
+    breaking = tuple(item.text for item in edits if item.kind == "breaking")
     if breaking:
         return Change.STATE_BREAKING, breaking
     rules = () if _rules(old) == _rules(new) else (_RULES,)
-    reasons = (*rules, *(item.text for item in found))
-    if any(item.kind == "additive" for item in found):
+    reasons = (*rules, *(item.text for item in edits))
+    if any(item.kind == "additive" for item in edits):
         return Change.ADDITIVE, reasons
     return (Change.FORWARD, reasons) if reasons else (Change.UNCHANGED, ())
 
@@ -167,7 +167,7 @@ def _columns_changed(old: Facts, new: Facts) -> tuple[str, ...]:
     starred = "*" in old.sql and "*" in new.sql
     if old.state is None or new.state is None or not starred or not keeps_columns(new):
         return ()
-    before, after = ({item.name: _named(item) for item in facts.inputs} for facts in (old.state, new.state))
+    before, after = ({item.name: _renamed_columns(item) for item in facts.inputs} for facts in (old.state, new.state))
     return tuple(
         f"the columns of '{name}', which the query reads by *, changed; the state holds rows with the old ones"
         for name in after
@@ -175,7 +175,7 @@ def _columns_changed(old: Facts, new: Facts) -> tuple[str, ...]:
     )
 
 
-def _named(item: StateInput) -> list[tuple[str, str | None]] | None:
+def _renamed_columns(item: StateInput) -> list[tuple[str, str | None]] | None:
     if item.columns is None:
         return None
     return [(item.renamed.get(name.lower(), name.lower()), kind) for name, kind in item.columns]
@@ -233,13 +233,13 @@ def _refused(
     reasons: tuple[str, ...],
     lines: Sequence[str] = (),
     *,
-    lost: str = "",
+    discarded: str = "",
     ways: Sequence[str] = (),
 ) -> Comparison:
     message = f"{model.relation} cannot continue after this change: {'; '.join(reasons)}"
     hint = f"Undo the edit, or rebuild the table: engine build -f -s {model.name}"
     hint = "\n".join([*lines, hint, *ways])
-    if lost:
-        hint = f"Undo the edit, or replace it: engine build -f -s {model.name}. {lost}"
+    if discarded:
+        hint = f"Undo the edit, or replace it: engine build -f -s {model.name}. {discarded}"
     finding = Diagnostic("model-changed", message, hint, node=model.name, location=Location(model.file))
-    return Comparison(change, reasons, finding, kind_changed=bool(lost), lost=lost)
+    return Comparison(change, reasons, finding, kind_changed=bool(discarded), discarded=discarded)

@@ -34,7 +34,7 @@ def table_changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[st
         elif key == "columns":
             yield "the declared types of its columns changed"
         elif key == "sort_by":
-            yield changed("'sort_by'", *(", ".join(map(_sorted_by, said.get(key) or ())) for said in (old, new)))
+            yield changed("'sort_by'", *(", ".join(map(_sorted_by, table.get(key) or ())) for table in (old, new)))
         else:
             yield changed(f"'{key}'", _text(old.get(key)), _text(new.get(key)))
 
@@ -42,17 +42,17 @@ def table_changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[st
 def input_changes(old: Facts, new: Facts) -> Iterator[str]:
     before = {item.name: item for item in old.inputs}
     for item in new.inputs:
-        name, known = item.name, before.get(item.name)
-        if known is None:
+        name, input_before = item.name, before.get(item.name)
+        if input_before is None:
             continue
-        if known.watermark != item.watermark:
-            yield changed(f"the watermark of '{name}'", *(_watermark(one.watermark) for one in (known, item)))
-        if known.dedup != item.dedup:
-            yield changed(f"the dedup of '{name}'", _text(known.dedup), _text(item.dedup))
-        if known.stream != item.stream:
+        if input_before.watermark != item.watermark:
+            yield changed(f"the watermark of '{name}'", *(_watermark(one.watermark) for one in (input_before, item)))
+        if input_before.dedup != item.dedup:
+            yield changed(f"the dedup of '{name}'", _text(input_before.dedup), _text(item.dedup))
+        if input_before.stream != item.stream:
             yield f"'{name}' is now {'a stream' if item.stream else 'a static input'}"
-        yield from _deferral(name, known.deferred, item.deferred)
-        yield from _source_changes(name, known.source, item.source)
+        yield from _deferral(name, input_before.deferred, item.deferred)
+        yield from _source_changes(name, input_before.source, item.source)
 
 
 def deferral_changes(old: Facts, new: Facts) -> tuple[str, ...]:
@@ -95,8 +95,8 @@ def _column_changes(name: str, old: Sequence[Any], new: Sequence[Any]) -> Iterat
         yield changed(f"the order of the columns of '{name}'", ", ".join(before), ", ".join(after))
 
 
-def changed(what: str, was: str, now: str) -> str:
-    return f"{what} changed from {_short(was)} to {_short(now)}"
+def changed(subject: str, was: str, now: str) -> str:
+    return f"{subject} changed from {_short(was)} to {_short(now)}"
 
 
 def query_changes(old: Facts, new: Facts) -> tuple[str, ...]:
@@ -105,9 +105,9 @@ def query_changes(old: Facts, new: Facts) -> tuple[str, ...]:
     for name in sorted({*old.inlined, *new.inlined}):
         was, now = (facts.inlined.get(name, NO_FACTS).sql for facts in (old, new))
         pairs.append((name, was, now))
-    found = [line for name, was, now in pairs if was != now for line in _difference(name, was, now)]
-    more = len(found) - _LINES
-    return (*found[:_LINES], f"... and {more:,} more lines") if more > 1 else tuple(found)
+    diff_lines = [line for name, was, now in pairs if was != now for line in _difference(name, was, now)]
+    more = len(diff_lines) - _LINES
+    return (*diff_lines[:_LINES], f"... and {more:,} more lines") if more > 1 else tuple(diff_lines)
 
 
 def _difference(name: str, old: str, new: str) -> Iterator[str]:

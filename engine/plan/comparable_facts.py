@@ -17,8 +17,8 @@ from engine.compile.nodes.facts import Facts, InputFacts, plain
 from engine.compile.sql.dialect import tree_of
 from engine.compile.sql.read_names import read_names
 from engine.compile.types import spark_types
-from engine.sources import answers_of
-from engine.sources.answers import ColumnsBy, normalized
+from engine.sources import source_traits
+from engine.sources.traits import ColumnsBy, normalized
 
 # Options of readers that change how much is read at a time, and how, but not what (in lower case).
 _TUNING = {
@@ -37,10 +37,10 @@ _WORDS = re.compile(r"`[^`]*`|\w+|[^\w\s]")
 
 def comparable(facts: Facts, other: Facts) -> Facts:
     """The facts with what no row depends on left out of their inputs; `other` is what they are compared with."""
-    read = [_words(known) for known in (facts, other)]
+    read = [_words(side) for side in (facts, other)]
     words = None if None in read else [word for part in read for word in part or ()]
     # A join of streams keeps the columns it reads in the order of the schema, and structs as a whole.
-    carries = any(_carries(known) for known in (facts, other))
+    carries = any(_carries(side) for side in (facts, other))
     return replace(facts, inputs=tuple(_input(item, words, carries=carries) for item in facts.inputs))
 
 
@@ -68,20 +68,20 @@ def _input(item: InputFacts, words: Sequence[str] | None, *, carries: bool) -> I
     if not source:
         return item
     options = {k.lower(): v for k, v in source.get("options", {}).items() if k.lower() not in _TUNING}
-    made = {**source, "options": options, "schema": _schema(source, words, carries=carries)}
-    if "path" in made:
-        made["path"] = normalized(str(made["path"]))
-    return replace(item, source=made)
+    comparable_source = {**source, "options": options, "schema": _schema(source, words, carries=carries)}
+    if "path" in comparable_source:
+        comparable_source["path"] = normalized(str(comparable_source["path"]))
+    return replace(item, source=comparable_source)
 
 
 def _schema(source: Mapping[str, Any], words: Sequence[str] | None, *, carries: bool) -> list[Any]:
     schema = [[str(name), kind] for name, kind in source.get("schema", ())]
     if words is None:
         return schema
-    answers = answers_of(str(source.get("format", "")))
-    if answers.caseless:
+    traits = source_traits(str(source.get("format", "")))
+    if traits.caseless:
         schema = [[name.lower(), kind] for name, kind in schema]
-    if answers.columns_by is ColumnsBy.POSITION:
+    if traits.columns_by is ColumnsBy.POSITION:
         # Only what is behind the last column that is read does not count.
         last = max((i for i, (name, _) in enumerate(schema) if name in words), default=-1)
         return schema[: last + 1]
@@ -117,12 +117,12 @@ def _words(facts: Facts) -> tuple[str, ...] | None:
         (item.dedup, item.through, item.deferred, item.watermark and plain(item.watermark)) for item in facts.inputs
     ]
     parts = [read_names(facts.sql), *map(_words, facts.inlined.values())]
-    parts += [_shown(text) for text in (*_texts(rest), *_texts(inputs))]
-    known = [part for part in parts if part is not None]
-    return tuple(word for part in known for word in (*part, ";")) if len(known) == len(parts) else None
+    parts += [_words_of_text(text) for text in (*_texts(rest), *_texts(inputs))]
+    word_lists = [part for part in parts if part is not None]
+    return tuple(word for part in word_lists for word in (*part, ";")) if len(word_lists) == len(parts) else None
 
 
-def _shown(text: str) -> tuple[str, ...]:
+def _words_of_text(text: str) -> tuple[str, ...]:
     """The words and signs of a text other than a query; the name of a column may be all of it."""
     return text.lower(), *(word.strip("`") for word in _WORDS.findall(text.lower()))
 

@@ -34,7 +34,7 @@ class Comparison:
     reasons: tuple[str, ...] = ()
     refusal: Diagnostic | None = None
     kind_changed: bool = False
-    lost: str = ""
+    discarded: str = ""
     before: Facts | None = None
 
 
@@ -45,12 +45,12 @@ class StreamsRead:
     difference: str | None
 
     @classmethod
-    def of(cls, model: Model, writer: LastWriter, streams: Sequence[StreamSource] | None) -> StreamsRead:
+    def compare(cls, model: Model, writer: LastWriter, streams: Sequence[StreamSource] | None) -> StreamsRead:
         """Compare what a checkpoint has recorded with what a query reads now; without a record the facts."""
-        recorded = writer.recorded
-        if recorded is not None and streams is not None:
-            reason = source_changes.difference(recorded.streams, streams, ordered=recorded.textual)
-            return cls(recorded.streams, streams, reason)
+        recorded_sources = writer.recorded_sources
+        if recorded_sources is not None and streams is not None:
+            reason = source_changes.difference(recorded_sources.streams, streams, ordered=recorded_sources.textual)
+            return cls(recorded_sources.streams, streams, reason)
         before = source_changes.of_facts(writer.facts) if writer.facts else ()
         now = source_changes.of_facts(model.facts) if writer.facts else ()
         return cls(before, now, source_changes.difference(before, now, ordered=False))

@@ -38,9 +38,9 @@ def key_changes(old: Facts, new: Facts) -> tuple[str, ...]:
 def zone_changes(old: Facts, new: Facts) -> Iterator[str]:
     before = {item.name: item.source for item in old.inputs}
     for item in new.inputs:
-        source, known = item.source, before.get(item.name)
-        if source and known and known.get("timezone") != source.get("timezone"):
-            was, now = (said.get("timezone") or "UTC" for said in (known, source))
+        source, source_before = item.source, before.get(item.name)
+        if source and source_before and source_before.get("timezone") != source.get("timezone"):
+            was, now = (source_facts.get("timezone") or "UTC" for source_facts in (source_before, source))
             yield f"time zone of '{item.name}' changed from {was} to {now}"
 
 
@@ -78,12 +78,12 @@ def _written(facts: Facts) -> _Texts | None:
     tree = tree_of(facts.sql)
     if tree is None:
         return None
-    found: dict[str, list[exp.Expr]] = {}
+    expressions: dict[str, list[exp.Expr]] = {}
     for select in tree.find_all(exp.Select):
         for item in select.expressions:
             if isinstance(item, (exp.Alias, exp.Column)):
-                found.setdefault(item.alias_or_name.lower(), []).append(item.unalias())
+                expressions.setdefault(item.alias_or_name.lower(), []).append(item.unalias())
     return {
         name: (sorted(written_key(tree, facts.sql) for tree in trees), ", ".join(map(shown_sql, trees)))
-        for name, trees in found.items()
+        for name, trees in expressions.items()
     }

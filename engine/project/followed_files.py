@@ -49,7 +49,7 @@ def read_files(root: Path, paths: Mapping[str, str] = DEFAULT_PATHS) -> dict[str
     """Return the paths of the files that a compilation reads, by name; some may not exist."""
     files = {name: str(root / name) for name in _READ}
     for key, suffixes in _SUFFIXES.items():
-        files |= {file.shown: file.path for file in find(root, paths.get(key, DEFAULT_PATHS[key]), suffixes, [])}
+        files |= {file.shown_path: file.path for file in find(root, paths.get(key, DEFAULT_PATHS[key]), suffixes, [])}
     return files
 
 

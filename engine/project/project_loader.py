@@ -31,7 +31,7 @@ _DBT_FILES = ("packages.yml", "dependencies.yml")
 
 
 def read_macros(root: Path, paths: Mapping[str, str], diagnostics: list[Diagnostic]) -> tuple[MacroFile, ...]:
-    """Return all files of macros; appends findings to `found`."""
+    """Return all files of macros; appends findings to `diagnostics`."""
     for name in _DBT_FILES:
         if (root / name).is_file():
             hint = f"Copy the macros to {paths['packages']}/<name>/macros/, and remove the file."
@@ -44,10 +44,10 @@ def read_macros(root: Path, paths: Mapping[str, str], diagnostics: list[Diagnost
 
 def _files(root: Path, folder: str, package: str, diagnostics: list[Diagnostic]) -> Iterator[MacroFile]:
     for file in find(root, folder, _SUFFIXES, diagnostics):
-        text = read(file.path, file.shown, diagnostics)
+        text = read(file.path, file.shown_path, diagnostics)
         if text is not None:
             # dbt's blocks of generic tests are macros with another head.
-            yield MacroFile(file.shown, _END.sub(r"\1endmacro", _TEST.sub(r"\1macro\2test_\3", text)), package)
+            yield MacroFile(file.shown_path, _END.sub(r"\1endmacro", _TEST.sub(r"\1macro\2test_\3", text)), package)
 
 
 def _packages(root: Path, folder: str, diagnostics: list[Diagnostic]) -> Iterator[str]:
@@ -277,14 +277,14 @@ def _admits(part: str, version: str, section: Section) -> bool:
         section.report("bad-value", f"'{part}' is not a version range", "Write it as '>=0.1,<0.2'.")
         return True
     sign = match[1]
-    left = [int(piece) for piece in re.findall("[0-9]+", version)[:3]]
-    right = [int(piece) for piece in match[2].split(".")]
-    width = max(len(left), len(right))
-    left += [0] * (width - len(left))
-    right += [0] * (width - len(right))
+    own_parts = [int(piece) for piece in re.findall("[0-9]+", version)[:3]]
+    bound_parts = [int(piece) for piece in match[2].split(".")]
+    width = max(len(own_parts), len(bound_parts))
+    own_parts += [0] * (width - len(own_parts))
+    bound_parts += [0] * (width - len(bound_parts))
     return {
-        ">=": left >= right, "<=": left <= right, "==": left == right,
-        "!=": left != right, "<": left < right, ">": left > right,
+        ">=": own_parts >= bound_parts, "<=": own_parts <= bound_parts, "==": own_parts == bound_parts,
+        "!=": own_parts != bound_parts, "<": own_parts < bound_parts, ">": own_parts > bound_parts,
     }[sign]  # fmt: skip
 
 
@@ -293,11 +293,11 @@ def _sources(root: Path, folder: str, texts: dict[str, str], diagnostics: list[D
     documents = []
     whole = True
     for file in find(root, folder, (".yml", ".yaml", SCHEMA_SUFFIX), diagnostics):
-        text = read(file.path, file.shown, diagnostics)
-        texts[file.shown] = text or ""
+        text = read(file.path, file.shown_path, diagnostics)
+        texts[file.shown_path] = text or ""
         if file.suffix == SCHEMA_SUFFIX:
             continue
-        document, problems = load_yaml(texts[file.shown], file.shown)
+        document, problems = load_yaml(texts[file.shown_path], file.shown_path)
         diagnostics += problems
         whole = whole and text is not None and not problems
         documents.append(document)
@@ -306,38 +306,38 @@ def _sources(root: Path, folder: str, texts: dict[str, str], diagnostics: list[D
 
 def _tests(root: Path, folder: str, texts: dict[str, str], diagnostics: list[Diagnostic]) -> Iterator[Yaml]:
     for file in find(root, folder, (".yml", ".yaml"), diagnostics):
-        text = read(file.path, file.shown, diagnostics)
-        texts[file.shown] = text or ""
-        document, problems = load_yaml(texts[file.shown], file.shown)
+        text = read(file.path, file.shown_path, diagnostics)
+        texts[file.shown_path] = text or ""
+        document, problems = load_yaml(texts[file.shown_path], file.shown_path)
         diagnostics += problems
         yield document
 
 
 def _exposures(files: Iterable[File], texts: dict[str, str], diagnostics: list[Diagnostic]) -> Iterator[Yaml]:
     for file in files:
-        text = read(file.path, file.shown, diagnostics)
-        texts[file.shown] = text or ""
-        document, problems = load_yaml(texts[file.shown], file.shown)
+        text = read(file.path, file.shown_path, diagnostics)
+        texts[file.shown_path] = text or ""
+        document, problems = load_yaml(texts[file.shown_path], file.shown_path)
         diagnostics += problems
         if isinstance(document.data, dict) and document.data.keys() & {"exposures", "sinks"}:
             yield document
         elif text is not None and not problems:
             hint = "Move it to the header of the model's .sql file; sources belong in sources/."
             message = "properties files under models/ are dbt syntax"
-            diagnostics.append(Diagnostic("properties-file", message, hint, location=Location(file.shown)))
+            diagnostics.append(Diagnostic("properties-file", message, hint, location=Location(file.shown_path)))
 
 
 def _singular(
     root: Path, folder: str, texts: dict[str, str], diagnostics: list[Diagnostic]
 ) -> Iterator[tuple[str, str]]:
     for file in find(root, folder, (".sql",), diagnostics):
-        text = read(file.path, file.shown, diagnostics)
-        texts[file.shown] = text or ""
+        text = read(file.path, file.shown_path, diagnostics)
+        texts[file.shown_path] = text or ""
         if text is not None:
-            yield file.shown, text
+            yield file.shown_path, text
 
 
 def _fixtures(root: Path, folder: str, texts: dict[str, str], diagnostics: list[Diagnostic]) -> Iterator[str]:
     for file in find(root, folder, (".csv",), diagnostics):
-        texts[file.shown] = read(file.path, file.shown, diagnostics) or ""
-        yield file.shown
+        texts[file.shown_path] = read(file.path, file.shown_path, diagnostics) or ""
+        yield file.shown_path

@@ -93,33 +93,33 @@ class Section(Struct, frozen=True):
         else:
             yield self
 
-    def check_keys(self, block: ConfigBlock, what: str = "", *, more: Collection[str] = ()) -> None:
+    def check_keys(self, block: ConfigBlock, block_name: str = "", *, more: Collection[str] = ()) -> None:
         """Report every key that a block does not have, with the nearest one that it has, or that is not supported yet.
 
         Args:
             block: the keys.
-            what: the mapping in messages, where the block's own word is not exact.
+            block_name: the mapping in messages, where the block's own word is not exact.
             more: further keys that are accepted.
         """
         for key, section in self.mapping():
             if key in block.later:
                 section.not_supported()
             elif key not in block.names and key not in more:
-                message = f"{what or block.what} has no key '{key}'"
+                message = f"{block_name or block.what} has no key '{key}'"
                 section.report("unknown-key", message, near(key, (*block.names, *more)), at_key=True)
 
     def not_supported(self) -> None:
         message = f"'{self.name}' is not supported in this version"
         self.report("not-supported", message, "Remove it.", at_key=True)
 
-    def expected(self, what: str) -> None:
+    def expected(self, expected_form: str) -> None:
         """Report a wrong type, unless the value could not be rendered, which is reported already."""
         if self.value is UNKNOWN:
             return
         name = f"'{self.name}'" if self.path else "the file"
         if self.path and isinstance(self.path[-1], int):
             name = f"item {self.path[-1] + 1}"
-        self.report("wrong-type", f"{name} must be {what}, not {_kind(self.value)}")
+        self.report("wrong-type", f"{name} must be {expected_form}, not {_kind(self.value)}")
 
     def text(self) -> str:
         """The value as text; numbers are accepted as written."""

@@ -222,7 +222,7 @@ def clone_models(manifest: Manifest, target: Target, target_dir: Path, clones: S
     models = [clone.model for clone in clones]
     with locked_when_free([folder for clone in clones for folder in (clone.source, clone.folder)]) as locks:
         if faults := [*clone_faults(manifest, target, clones)]:
-            raise EngineError.of(faults)
+            raise EngineError.from_diagnostics(faults)
         finished_clones = [clone for clone in clones if _is_whole(clone)]
         unfinished_clones = [clone for clone in clones if clone not in finished_clones]
         if unfinished_clones:

@@ -54,10 +54,10 @@ def deliver_sinks(
                 with open_sink(manifest, target, sink) as opened:
                     written = deliver(opened.spec, opened.table, opened.target, from_now=sink.from_now)
             except EngineError as error:
-                found = [_of_sink(sink, one) for one in error.diagnostics]
-                for one in found:
+                diagnostics = [_of_sink(sink, one) for one in error.diagnostics]
+                for one in diagnostics:
                     emit(Diagnosed(one))
-                status, message = Status.ERROR, found[0].message if found else ""
+                status, message = Status.ERROR, diagnostics[0].message if diagnostics else ""
             else:
                 status = Status.SUCCESS if written != Written() else Status.UNCHANGED
         seconds = time.monotonic() - begin
@@ -98,24 +98,26 @@ def open_sink(manifest: Manifest, target: Target, sink: Sink) -> Iterator[OpenSi
 
 
 def _spec(manifest: Manifest, target: Target, sink: Sink, model: Model, table: CommittedTable) -> SinkSpec:
-    known = {column.name.lower(): column for column in table.columns}
-    hidden = {name.lower() for name in hidden_columns(model, known, personal_columns(manifest))}
+    columns_by_name = {column.name.lower(): column for column in table.columns}
+    hidden = {name.lower() for name in hidden_columns(model, columns_by_name, personal_columns(manifest))}
     out = {name.lower() for name in sink.exclude}
-    chosen = [name.lower() for name in sink.columns] or [name for name in known if name not in hidden]
-    chosen = [name for name in chosen if name not in out]
+    sink_columns = [name.lower() for name in sink.columns] or [name for name in columns_by_name if name not in hidden]
+    sink_columns = [name for name in sink_columns if name not in out]
     key = [name.lower() for name in sink.key]
-    if absent := [name for name in (*chosen, *key) if name not in known]:
+    if absent := [name for name in (*sink_columns, *key) if name not in columns_by_name]:
         message = f"the table of '{model.name}' has no column '{absent[0]}' of the sink '{sink.name}'"
         raise StateError("sink-unpublished", message, f"Build the model: engine build -s {model.name}.")
-    if left := [name for name in key if name not in chosen]:
-        message = f"the column '{left[0]}' of the key of the sink '{sink.name}' holds personal data, and is not listed"
-        raise ProjectError("sink-personal", message, f"List it: columns: [{', '.join((*left, *chosen))}].")
-    columns = tuple(SinkColumn(known[name].name, known[name].type) for name in chosen)
+    if unlisted := [name for name in key if name not in sink_columns]:
+        message = (
+            f"the column '{unlisted[0]}' of the key of the sink '{sink.name}' holds personal data, and is not listed"
+        )
+        raise ProjectError("sink-personal", message, f"List it: columns: [{', '.join((*unlisted, *sink_columns))}].")
+    columns = tuple(SinkColumn(columns_by_name[name].name, columns_by_name[name].type) for name in sink_columns)
     unique = bool(model.write.unique_key) and {name.lower() for name in model.write.unique_key} <= set(key)
     identity = f"{manifest.project}/{target.name}/{sink.name}"
     return SinkSpec(
-        sink.name, identity, columns, tuple(known[name].name for name in key), unique and not _versions(model),
-        sink.create,
+        sink.name, identity, columns, tuple(columns_by_name[name].name for name in key),
+        unique and not _versions(model), sink.create,
     )  # fmt: skip
 
 
@@ -134,5 +136,12 @@ def _obstacle(manifest: Manifest, sink: Sink, unfit: Collection[str]) -> str:
     return f"because the test '{failed}' did not pass" if failed else ""
 
 
-def _of_sink(sink: Sink, found: Diagnostic) -> Diagnostic:
-    return Diagnostic(found.code, found.message, found.hint, found.level, sink.name, found.location or sink.location)
+def _of_sink(sink: Sink, diagnostic: Diagnostic) -> Diagnostic:
+    return Diagnostic(
+        diagnostic.code,
+        diagnostic.message,
+        diagnostic.hint,
+        diagnostic.level,
+        sink.name,
+        diagnostic.location or sink.location,
+    )

@@ -153,7 +153,7 @@ def _make_namespace(run: Run, catalog: str, schema: str) -> None:
             return create_namespace(run.spark, catalog, schema)
         except spark_exceptions() as error:
             if (environment_fault := environment_fault_in(error_text(error))) is not None:
-                raise SetupError.of([environment_fault.at(run.target.catalog.place)]) from error
+                raise SetupError.from_diagnostics([environment_fault.at(run.target.catalog.place)]) from error
             if attempt + 1 == _ATTEMPTS:
                 raise
             _log.info("%s.%s is tried again", catalog, schema, exc_info=True)

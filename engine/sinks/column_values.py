@@ -56,7 +56,7 @@ def json_value(value: Any, kind: pa.DataType) -> Any:
     import pyarrow as pa
 
     if value is None or not pa.types.is_nested(kind):
-        return _plain(value)
+        return _json_scalar(value)
     if pa.types.is_struct(kind):
         return {field.name: json_value(value[field.name], field.type) for field in kind}
     if pa.types.is_map(kind):
@@ -64,7 +64,7 @@ def json_value(value: Any, kind: pa.DataType) -> Any:
     return [json_value(inner, kind.value_type) for inner in value]
 
 
-def _plain(value: Any) -> Any:
+def _json_scalar(value: Any) -> Any:
     match value:
         case Decimal():
             return format(value, "f")

@@ -47,11 +47,11 @@ def deliver(spec: SinkSpec, table: CommittedTable, target: SinkTarget, *, from_n
         EngineError: what the table or the target raise.
     """
     target.check()
-    stored = target.position()
-    found = pending(spec, table, stored, from_now=from_now)
-    if stored is None:
-        target.begin(found.position)
-    pieces, written, before = _pieces(spec, table, found), Written(), stored or found.position
+    stored_position = target.position()
+    undelivered = find_undelivered(spec, table, stored_position, from_now=from_now)
+    if stored_position is None:
+        target.begin(undelivered.position)
+    pieces, written, before = _pieces(spec, table, undelivered), Written(), stored_position or undelivered.position
     first = next(pieces, None)
     while first is not None:
         transaction = Transaction(before, iter(()), before)
@@ -63,14 +63,16 @@ def deliver(spec: SinkSpec, table: CommittedTable, target: SinkTarget, *, from_n
     return written
 
 
-def pending(spec: SinkSpec, table: CommittedTable, stored: Position | None, *, from_now: bool) -> Pending:
+def find_undelivered(
+    spec: SinkSpec, table: CommittedTable, stored_position: Position | None, *, from_now: bool
+) -> Pending:
     """What is to be delivered from a stored position; None: from the first delivery's.
 
     Raises:
         StateError: as `deliver`.
     """
     start = Position(table.uuid, key=spec.key, columns=spec.names)
-    position = stored or (replace(start, snapshot=table.current) if from_now else start)
+    position = stored_position or (replace(start, snapshot=table.current) if from_now else start)
     _check(spec, table, position)
     position = replace(position, key=spec.key, columns=spec.names)
     if position.reading is not None:
@@ -169,9 +171,9 @@ def _changes(transaction: Transaction, first: _Piece, pieces: Iterator[_Piece], 
         piece = following
 
 
-def _pieces(spec: SinkSpec, table: CommittedTable, found: Pending) -> Iterator[_Piece]:
-    position = found.position
-    for number, commit in enumerate(found.commits, 1):
+def _pieces(spec: SinkSpec, table: CommittedTable, undelivered: Pending) -> Iterator[_Piece]:
+    position = undelivered.position
+    for number, commit in enumerate(undelivered.commits, 1):
         resumed = commit.snapshot == position.reading
         behind = (position.file, position.row) if resumed else ("", 0)
         ordered = spec.unique or not spec.key

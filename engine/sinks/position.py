@@ -47,9 +47,9 @@ class Position:
             StateError: `sink-position`: it is something else.
         """
         try:
-            found = json.loads(content) if isinstance(content, str) else dict(content)
-            if found.pop("version") == _VERSION:
-                return cls(**{**found, "key": tuple(found["key"]), "columns": tuple(found["columns"])})
+            fields = json.loads(content) if isinstance(content, str) else dict(content)
+            if fields.pop("version") == _VERSION:
+                return cls(**{**fields, "key": tuple(fields["key"]), "columns": tuple(fields["columns"])})
         except (ValueError, KeyError, TypeError, AttributeError):
             pass
         message = f"the stored position of the sink '{sink}' cannot be read"

@@ -51,7 +51,7 @@ class PostgresTarget:
         schema, _, own = table.rpartition(".")
         self._schema, self._own = schema or _DEFAULT_SCHEMA, own
         # By column of the sink: the column of the table.
-        self._named: dict[str, str] = {}
+        self._table_columns: dict[str, str] = {}
         self._connection = _connected(name, settings)
 
     def check(self) -> None:
@@ -65,9 +65,9 @@ class PostgresTarget:
                 self._create()
             existing = self._existing()
         if not existing:
-            message = f"the table {self._shown} of the connection '{self._name}' does not exist"
+            message = f"the table {self._full_name} of the connection '{self._name}' does not exist"
             raise self._unfit(message, f"Create it: {self._statement()}; Or write 'create: true' in the sink.")
-        self._named = {name: _found(name, existing) for name in self._spec.names}
+        self._table_columns = {name: _table_column(name, existing) for name in self._spec.names}
         for column in self._spec.columns:
             self._check_column(column.name, column.type, existing)
         if self._spec.key:
@@ -77,8 +77,10 @@ class PostgresTarget:
         with self._errors():
             if not self._rows("SELECT to_regclass(%s) IS NOT NULL", (self._quoted(POSITIONS),))[0][0]:
                 return None
-            found = self._rows(self._of_positions("SELECT position FROM {} WHERE sink = %s"), (self._spec.identity,))
-        return Position.from_json(self._spec.name, found[0][0]) if found else None
+            position_rows = self._rows(
+                self._of_positions("SELECT position FROM {} WHERE sink = %s"), (self._spec.identity,)
+            )
+        return Position.from_json(self._spec.name, position_rows[0][0]) if position_rows else None
 
     def begin(self, position: Position) -> None:
         with self._errors(), self._connection.transaction():
@@ -147,9 +149,9 @@ class PostgresTarget:
         deleted = run(
             sql.SQL('DELETE FROM {} t USING headrace_latest s WHERE s."#removed" AND {}').format(self._table, same)
         ).rowcount
-        others = [self._column(name) for name in self._spec.names if name not in self._spec.key]
-        updates = sql.SQL(", ").join(sql.SQL("{0} = excluded.{0}").format(column) for column in others)
-        action = sql.SQL("UPDATE SET {}").format(updates) if others else sql.SQL("NOTHING")
+        other_columns = [self._column(name) for name in self._spec.names if name not in self._spec.key]
+        updates = sql.SQL(", ").join(sql.SQL("{0} = excluded.{0}").format(column) for column in other_columns)
+        action = sql.SQL("UPDATE SET {}").format(updates) if other_columns else sql.SQL("NOTHING")
         upserted = run(
             sql.SQL(
                 'INSERT INTO {} ({}) SELECT {} FROM headrace_latest WHERE NOT "#removed" ON CONFLICT ({}) DO {}'
@@ -176,12 +178,12 @@ class PostgresTarget:
         from psycopg import sql
 
         absent = sql.SQL(" OR ").join(sql.SQL("{} IS NULL").format(self._column(name)) for name in self._spec.key)
-        found = self._connection.execute(
+        keyless_row = self._connection.execute(
             sql.SQL('SELECT 1 FROM headrace_changes WHERE NOT "#removed" AND ({}) LIMIT 1').format(absent)
         ).fetchone()
-        shown = ", ".join(self._spec.key)
-        if found is not None:
-            message = f"a row for the sink '{self._spec.name}' has NULL in its key ({shown})"
+        key_names = ", ".join(self._spec.key)
+        if keyless_row is not None:
+            message = f"a row for the sink '{self._spec.name}' has NULL in its key ({key_names})"
             raise RunError("sink-key", message, "Filter such rows in the model, or write another 'key:' in the sink.")
         twice = self._connection.execute(
             sql.SQL(
@@ -190,7 +192,7 @@ class PostgresTarget:
             ).format(key)
         ).fetchone()
         if twice is not None:
-            message = f"several rows of the table have the same key ({shown}) of the sink '{self._spec.name}'"
+            message = f"several rows of the table have the same key ({key_names}) of the sink '{self._spec.name}'"
             hint = "Add columns to 'key:' of the sink, or write 'unique_key:' in the model; test it with 'unique'."
             raise RunError("sink-key", message, hint)
 
@@ -203,8 +205,8 @@ class PostgresTarget:
         self._connection.execute(f"SET LOCAL lock_timeout = '{_LOCK_SECONDS}s'")
         self._connection.execute(f"SET LOCAL idle_in_transaction_session_timeout = '{_IDLE_SECONDS}s'")
         text = self._of_positions("SELECT position FROM {} WHERE sink = %s FOR UPDATE")
-        found = self._rows(text, (self._spec.identity,))
-        if not found or Position.from_json(self._spec.name, found[0][0]) != before:
+        position_rows = self._rows(text, (self._spec.identity,))
+        if not position_rows or Position.from_json(self._spec.name, position_rows[0][0]) != before:
             raise self._fenced()
 
     def _write(self, after: Position) -> None:
@@ -227,27 +229,33 @@ class PostgresTarget:
         return {str(name): str(kind) for name, kind in self._rows(_COLUMNS, (self._quoted(self._own),))}
 
     def _check_column(self, name: str, spark_type: str, existing: Mapping[str, str]) -> None:
-        made = postgres_type(spark_type)
-        if made is None:
+        column_type = postgres_type(spark_type)
+        if column_type is None:
             hint = f"Cast it in the model, cast({name} as string), or write 'exclude: [{name}]' in the sink."
             raise self._unfit(f"PostgreSQL cannot hold the column '{name}', which is {spark_type}", hint)
-        own = self._named[name]
+        own = self._table_columns[name]
         if own not in existing:
-            hint = f"Add it: ALTER TABLE {self._shown} ADD COLUMN \"{name}\" {made}; Or write 'exclude: [{name}]'."
-            raise self._unfit(f"the table {self._shown} has no column '{name}'", hint)
+            hint = (
+                f'Add it: ALTER TABLE {self._full_name} ADD COLUMN "{name}" {column_type}; '
+                f"Or write 'exclude: [{name}]'."
+            )
+            raise self._unfit(f"the table {self._full_name} has no column '{name}'", hint)
         if not holds(existing[own], spark_type):
-            message = f"the column '{name}' is {spark_type}, and {existing[own]} in the table {self._shown}"
-            hint = f'Change the table: ALTER TABLE {self._shown} ALTER COLUMN "{own}" TYPE {made}; Or cast the column.'
+            message = f"the column '{name}' is {spark_type}, and {existing[own]} in the table {self._full_name}"
+            hint = (
+                f'Change the table: ALTER TABLE {self._full_name} ALTER COLUMN "{own}" TYPE {column_type}; '
+                "Or cast the column."
+            )
             raise self._unfit(message, hint)
 
     def _check_key(self) -> None:
-        wanted = {self._named[name] for name in self._spec.key}
+        key_columns = {self._table_columns[name] for name in self._spec.key}
         with self._errors():
-            keys = [set(found[0]) for found in self._rows(_KEYS, (self._quoted(self._own),))]
-        if wanted not in keys:
-            listed = ", ".join(f'"{self._named[name]}"' for name in self._spec.key)
-            message = f"the table {self._shown} has no primary key or unique index on ({listed})"
-            raise self._unfit(message, f"Add it: ALTER TABLE {self._shown} ADD PRIMARY KEY ({listed});")
+            keys = [set(key_row[0]) for key_row in self._rows(_KEYS, (self._quoted(self._own),))]
+        if key_columns not in keys:
+            listed = ", ".join(f'"{self._table_columns[name]}"' for name in self._spec.key)
+            message = f"the table {self._full_name} has no primary key or unique index on ({listed})"
+            raise self._unfit(message, f"Add it: ALTER TABLE {self._full_name} ADD PRIMARY KEY ({listed});")
 
     def _create(self) -> None:
         with self._connection.transaction():
@@ -267,7 +275,7 @@ class PostgresTarget:
         return SetupError("sink-table", message, hint)
 
     @property
-    def _shown(self) -> str:
+    def _full_name(self) -> str:
         return f"{self._schema}.{self._own}"
 
     @property
@@ -279,7 +287,7 @@ class PostgresTarget:
     def _column(self, name: str) -> sql.Identifier:
         from psycopg import sql
 
-        return sql.Identifier(self._named[name])
+        return sql.Identifier(self._table_columns[name])
 
     def _listed(self, names: Sequence[str]) -> sql.Composed:
         from psycopg import sql
@@ -319,7 +327,7 @@ class PostgresTarget:
             raise RunError("sink-failed", message, "Nothing of it was written; the next build tries again.") from error
 
 
-def _found(name: str, existing: Mapping[str, str]) -> str:
+def _table_column(name: str, existing: Mapping[str, str]) -> str:
     """The column of the table for a column of the sink; names that were written without quotes are in lower case."""
     return name if name in existing or name.lower() not in existing else name.lower()
 
@@ -331,8 +339,8 @@ def _numbered(rows: pa.RecordBatch, names: Sequence[str], begin: int, commit: in
     size = rows.num_rows
     numbers = pa.array(range(begin, begin + size), pa.int64())
     extra = [numbers, pa.repeat(pa.scalar(removed), size), pa.repeat(pa.scalar(commit), size)]
-    known = rows.schema.names
-    columns = [rows.column(known.index(name)) if name in known else pa.nulls(size) for name in names]
+    row_columns = rows.schema.names
+    columns = [rows.column(row_columns.index(name)) if name in row_columns else pa.nulls(size) for name in names]
     return pa.RecordBatch.from_arrays([*extra, *columns], names=[_ORDER, _REMOVED, _COMMIT, *names])
 
 

@@ -34,8 +34,8 @@ _DIGITS: Final = {"smallint": 5, "integer": 10, "bigint": 19}
 
 def postgres_type(spark_type: str) -> str | None:
     """Return the type of a created column; None: PostgreSQL cannot hold the type."""
-    if (plain := _PLAIN.get(spark_type)) is not None:
-        return plain
+    if (simple_type := _PLAIN.get(spark_type)) is not None:
+        return simple_type
     if (decimal := _DECIMAL.fullmatch(spark_type)) is not None:
         return f"numeric({decimal[1]},{decimal[2]})"
     if spark_type.startswith(_NESTED) and not _UNNAMED.search(spark_type):
@@ -49,27 +49,27 @@ def holds(existing: str, spark_type: str) -> bool:
 
 
 def _allowed(spark_type: str) -> Iterator[str]:
-    made = postgres_type(spark_type)
-    if made is None:
+    created_type = postgres_type(spark_type)
+    if created_type is None:
         return
-    yield made
-    if made in _WHOLE:
-        yield from _WHOLE[_WHOLE.index(made) :]
-        yield f"numeric({_DIGITS[made]},0)"
+    yield created_type
+    if created_type in _WHOLE:
+        yield from _WHOLE[_WHOLE.index(created_type) :]
+        yield f"numeric({_DIGITS[created_type]},0)"
     elif spark_type == "float":
         yield "double precision"
     elif spark_type == "string":
         yield from _TEXTS
-    elif made == _JSON:
+    elif created_type == _JSON:
         yield from ("json", "text")
 
 
 def _matches(existing: str, allowed: str) -> bool:
-    wanted, present = _NUMERIC.fullmatch(allowed), _NUMERIC.fullmatch(existing)
-    if wanted is not None and present is not None:
+    allowed_number, present = _NUMERIC.fullmatch(allowed), _NUMERIC.fullmatch(existing)
+    if allowed_number is not None and present is not None:
         if present[1] is None:
             return True
-        precision, scale = int(wanted[1]), int(wanted[2])
+        precision, scale = int(allowed_number[1]), int(allowed_number[2])
         return int(present[2]) >= scale and int(present[1]) - int(present[2]) >= precision - scale
     # A text that is too long for `character varying(10)` is rejected by the database, not cut.
     return existing == allowed or (allowed == "character varying" and _LENGTH.sub("", existing) == allowed)

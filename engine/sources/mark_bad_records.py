@@ -65,8 +65,8 @@ def without_bad(frame: DataFrame, name: str, observation: str, policy: OnBadReco
     if reason is not None:
         good = reason.isNull()
         if policy is OnBadRecord.FAIL:
-            found = f.to_json(f.struct(reason.alias("reason"), origin(frame, name).alias("origin")))
-            error = f.raise_error(f.concat(f.lit(RAISED), found))
+            error_record = f.to_json(f.struct(reason.alias("reason"), origin(frame, name).alias("origin")))
+            error = f.raise_error(f.concat(f.lit(RAISED), error_record))
             good = f.when(good, f.lit(True)).otherwise(error.cast("boolean"))
         frame = frame.where(good)
     return frame.drop(*_MARKS)
@@ -156,8 +156,8 @@ def raised(text: str) -> tuple[str, dict[str, object]] | None:
     if begin < 0:
         return None
     try:
-        found, _ = json.JSONDecoder().raw_decode(text, begin + len(RAISED))
-        return str(found["reason"]), dict(json.loads(found["origin"]))
+        error_record, _ = json.JSONDecoder().raw_decode(text, begin + len(RAISED))
+        return str(error_record["reason"]), dict(json.loads(error_record["origin"]))
     except (ValueError, KeyError, TypeError):
         return _UNREADABLE, {}
 
@@ -192,8 +192,10 @@ def with_event_time(frame: DataFrame, column: str, expression: str | None, max_f
     nothing = f.lit(None).cast("binary")
     mark = f.when(reason.isNotNull(), f.struct(reason.alias("reason"), nothing.alias("raw"), whole.alias("row")))
     if has_bad:
-        known = f.struct(f.col(BAD)["reason"].alias("reason"), f.col(BAD)["raw"].alias("raw"), no_text().alias("row"))
-        mark = f.when(f.col(BAD).isNotNull(), known).otherwise(mark)
+        bad_record = f.struct(
+            f.col(BAD)["reason"].alias("reason"), f.col(BAD)["raw"].alias("raw"), no_text().alias("row")
+        )
+        mark = f.when(f.col(BAD).isNotNull(), bad_record).otherwise(mark)
     frame = frame.withColumn(BAD, mark)
     return frame.withColumn(column, time).drop(_TIME) if expression is not None else frame
 

@@ -113,15 +113,15 @@ class SpecFault:
 
 def reader_faults(
     spec: SourceSpec,
-    known: Mapping[str, OptionForm],
+    known_options: Mapping[str, OptionForm],
     reader: str,
     *,
     reserved: Collection[str] = (),
     hadoop: bool = False,
 ) -> Iterator[SpecFault]:
     """Return what is wrong with options, by the list of their reader; `reserved` ones are reported elsewhere."""
-    given = {key: value for key, value in spec.options.items() if key.lower() not in reserved}
-    for name, fault in option_faults(given, known, reader, hadoop=hadoop):
+    options = {key: value for key, value in spec.options.items() if key.lower() not in reserved}
+    for name, fault in option_faults(options, known_options, reader, hadoop=hadoop):
         hint = fault.hint
         if fault.code == "unknown-option":
             hint = f"{hint} To pass it unchecked, set 'allow_unknown_options: true' next to 'options:'.".strip()
@@ -165,10 +165,10 @@ def connected(spec: SourceSpec, place: Place, reserved: Collection[str] = ()) ->
         ProjectError: `unknown-connection`, `connection-settings`; no value is shown.
     """
     name = str(spec.settings.get("connection") or "")
-    given = reader_options(name, place.connection(name), reserved) if name else {}
-    named = {key.lower() for key in given}
-    own = {key: value for key, value in spec.options.items() if key.lower() not in named}
-    return replace(spec, options={**own, **given}) if given else spec
+    connection_options = reader_options(name, place.connection(name), reserved) if name else {}
+    connection_keys = {key.lower() for key in connection_options}
+    own = {key: value for key, value in spec.options.items() if key.lower() not in connection_keys}
+    return replace(spec, options={**own, **connection_options}) if connection_options else spec
 
 
 def reader_options(name: str, settings: Mapping[str, Any], reserved: Collection[str] = ()) -> dict[str, str]:
@@ -211,14 +211,14 @@ def _is_plain(value: Any) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Resumption:
-    """`known` is plain JSON, remembered with the table's state; `notes` are warnings for the user."""
+    """`stored_facts` is plain JSON, remembered with the table's state; `notes` are warnings for the user."""
 
-    known: Mapping[str, Any] = field(default_factory=dict)
+    stored_facts: Mapping[str, Any] = field(default_factory=dict)
     notes: tuple[Diagnostic, ...] = ()
 
 
 class Kind(Protocol):
-    """A kind of source: a module with these names, and with ANSWERS if it has more to say (`engine.sources.answers`).
+    """A kind of source: a module with these names, and with TRAITS if it has more to say (`engine.sources.traits`).
 
     Attributes:
         FORMATS: values of `format:`.
@@ -271,7 +271,7 @@ class Kind(Protocol):
         session: SparkSession,
         spec: SourceSpec,
         place: Place,
-        known: Mapping[str, Any],
+        stored_facts: Mapping[str, Any],
         offsets: Sequence[Mapping[str, Any]],
         /,
     ) -> Resumption:
@@ -286,9 +286,9 @@ class Kind(Protocol):
 _STARTS = {"starting_offsets", "starting_timestamp", "starting_snapshot"}
 
 
-def starting_milliseconds(said: Mapping[str, Any]) -> int | None:
+def starting_milliseconds(settings: Mapping[str, Any]) -> int | None:
     """`starting_timestamp` of a source in milliseconds; None if it is not a timestamp."""
-    return milliseconds(str(said["starting_timestamp"]))
+    return milliseconds(str(settings["starting_timestamp"]))
 
 
 def milliseconds(text: str) -> int | None:

@@ -15,7 +15,7 @@ from engine.compile.nodes.manifest import Node
 from engine.compile.nodes.unit_test_steps import Rows
 from engine.compile.types import spark_types
 from engine.relations import quoted
-from engine.sources import BAD, ORIGIN, answers_of
+from engine.sources import BAD, ORIGIN, source_traits
 from engine.spark.internals.handles import frame_of
 from engine.spark.internals.queries import feed_at_once, memory_stream
 from engine.unit_tests.row_values import Columns, typed
@@ -57,7 +57,7 @@ def shape_of(item: Input, node: Node, columns: Columns, *, flushed: bool) -> Sha
     origin = list(spark_types.fields(spark_types.normal(types_by_name.pop(ORIGIN, ""))) or ()) if item.metadata else []
     if flushed and item.watermark is not None and item.watermark.expression is not None:
         origin.append((FLUSH, "timestamp"))
-    bad = isinstance(node, Source) and answers_of(node.spec.format).marks_bad
+    bad = isinstance(node, Source) and source_traits(node.spec.format).marks_bad
     return Shape(tuple((name, kind) for name, kind in types_by_name.items() if name != ORIGIN), tuple(origin), bad)
 
 

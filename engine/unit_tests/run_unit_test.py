@@ -100,7 +100,7 @@ class UnitTestRunner:
         if not runs_locally(str(spark.sparkContext.master)):
             return _error((_wrong_master(test),), test)
         try:
-            manifest = self.versions.of(test)
+            manifest = self.versions.manifest_for(test)
             model = manifest.model(test.model.partition(".")[2])
             if unsupported_features := unsupported(model):
                 return _error(unsupported_features, test)

@@ -21,7 +21,7 @@ from engine.plan import (
 )
 from engine.plan.compare_models import compare_model
 from engine.plan.source_changes import StreamSource, difference
-from engine.sources.answers import normalized
+from engine.sources.traits import normalized
 from engine.state import ModelState, Phase
 from tests.lab import EVENTS, PROJECT
 from tests.plan.facts_by_hand import facts

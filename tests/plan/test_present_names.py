@@ -35,7 +35,7 @@ def change(root: Path, before: str, after: str, header: str = "materialized: tab
     writer = LastWriter(old.fingerprint, old.facts)
     if old.fingerprint == new.fingerprint:
         return Change.UNCHANGED
-    return changed_query(found[1], new, writer, StreamsRead.of(new, writer, None)).change
+    return changed_query(found[1], new, writer, StreamsRead.compare(new, writer, None)).change
 
 
 ORDER, CUSTOMER = "{{ ref('orders') }}", "{{ ref('customers') }}"

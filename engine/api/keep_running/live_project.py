@@ -432,7 +432,7 @@ class LiveProject:
         moment = time.time()
         # What another process has written is no longer unread.
         self._event_count += 1
-        if ended.shown:
+        if ended.is_shown:
             self._last_turn = time.monotonic()
             message = ended.message if ended.status.failed else ""
             self.emit(NodeTurnFinished(ended.node, number, ended.status, ended.seconds, ended.more, message, now()))

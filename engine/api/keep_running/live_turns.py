@@ -77,7 +77,7 @@ class EndedTurn:
         committed: its model wrote something that was not announced (`Workshop.committed`).
         holder: the process that writes its table, so that the node is on standby; None: it is not.
         locked: that process had the table during the turn; False: the turn found it free, and nothing to do.
-        shown: listeners know of the turn.
+        is_shown: listeners know of the turn.
     """
 
     node: str
@@ -89,7 +89,7 @@ class EndedTurn:
     committed: bool = False
     holder: LockHolder | None = None
     locked: bool = False
-    shown: bool = True
+    is_shown: bool = True
 
 
 @dataclass(slots=True)
@@ -164,7 +164,7 @@ class _ObservedTurn:
             self.standby.end(self.context.emit, took_over=not status.failed and message != INTERRUPTED)
         is_shown = self.standby is None or self.standby.ended
         seconds = time.monotonic() - self.began
-        return EndedTurn(self.node.id, status, seconds, tuple(self.findings), message, shown=is_shown, **details)
+        return EndedTurn(self.node.id, status, seconds, tuple(self.findings), message, is_shown=is_shown, **details)
 
     def ended_with(self, results: RunResults) -> EndedTurn:
         if (

@@ -131,19 +131,19 @@ def _table(manifest: Manifest, changed: Sequence[tuple[Model, Action]]) -> list[
     return ["| model | materialized | action | reason, and input |", "|---|---|---|---|", *rows]
 
 
-def _graph(manifest: Manifest, shown: Sequence[tuple[Model, Action]]) -> list[str]:
+def _graph(manifest: Manifest, shown_actions: Sequence[tuple[Model, Action]]) -> list[str]:
     """The models with an action and what is next to them, as a Mermaid flow chart; nothing if it would be too large."""
-    words = {model.id: plan_word(action) for model, action in shown}
+    words = {model.id: plan_word(action) for model, action in shown_actions}
     links = [link for link in links_of(manifest) if link.parent in words or link.child in words]
-    chosen = dict.fromkeys((*words, *(end for link in links for end in (link.parent, link.child))))
-    if not links or len(chosen) > _MOST_DRAWN:
+    node_ids = dict.fromkeys((*words, *(end for link in links for end in (link.parent, link.child))))
+    if not links or len(node_ids) > _MOST_DRAWN:
         return []
-    drawn = render_graph.graph(manifest, chosen)
-    number = {node: f"n{place}" for place, node in enumerate(drawn.nodes)}
+    drawing = render_graph.graph(manifest, node_ids)
+    number = {node: f"n{place}" for place, node in enumerate(drawing.nodes)}
     styles = [f"  classDef {word} {style}" for word, style in _DRAWN.items()]
     styles += [f"  class {number[node]} {word}" for node, word in words.items() if word in _DRAWN and node in number]
     return ["<details>", "<summary>Affected part of the graph</summary>", "", "```mermaid",
-            *render_graph.mermaid(drawn).splitlines(), *styles, "```", "", "</details>"]  # fmt: skip
+            *render_graph.mermaid(drawing).splitlines(), *styles, "```", "", "</details>"]  # fmt: skip
 
 
 def _edit(manifest: Manifest, model: Model, action: Action) -> list[str]:

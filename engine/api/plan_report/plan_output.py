@@ -43,7 +43,7 @@ def plan_record(
             {"name": one.name, "columns": one.columns if one.columns is None else list(one.columns)} for one in affected
         ],
         "exposures": list(exposures),
-        "reads": [{"name": u.name, "what": u.what or None, "new": u.count, "rows": u.rows} for u in action.unread],
+        "reads": [{"name": u.name, "what": u.unit or None, "new": u.count, "rows": u.rows} for u in action.unread],
         "writes": action.writes or None,
         "rows": action.rows,
         "about_seconds": seconds_by_node.get(node.id),
@@ -183,6 +183,6 @@ def _reads(unread: Unread) -> str:
         return f"new data in {unread.name}"
     names = ", ".join(unread.names)
     more = f": {names}{', ...' if unread.count > len(unread.names) else ''}" if names else ""
-    unit = unread.what[:-1] if unread.count == 1 else unread.what
+    unit = unread.unit[:-1] if unread.count == 1 else unread.unit
     rows = f" ({unread.rows:,} row{'' if unread.rows == 1 else 's'})" if unread.rows else ""
     return f"{unread.count:,} new {unit} of {unread.name}{rows}{more}"

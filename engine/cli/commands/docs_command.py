@@ -88,14 +88,14 @@ def generate(settings: CommandSettings, compare: Path | None = None) -> bool:
     from engine.compile.selection.previous_state import load_previous
 
     # Read first: it may be the folder that is written.
-    previous = None if compare is None else load_previous(compare, must_exist=True)
+    earlier_project = None if compare is None else load_previous(compare, must_exist=True)
     result = compile_and_report(settings, fail_on_errors=False, warnings=Warnings.DAILY)
-    page = write_page(settings, result, previous)
+    page = write_page(settings, result, earlier_project)
     settings.out.say(f"Wrote {_relative_path(page, settings)}; open it in a browser, or run engine docs serve")
     return not result.manifest.errors
 
 
-def write_page(settings: CommandSettings, result: Compiled, previous: Previous | None = None) -> Path:
+def write_page(settings: CommandSettings, result: Compiled, earlier_project: Previous | None = None) -> Path:
     from engine.compile.artifacts.write_artifacts import write_artifacts
     from engine.docs.catalog import write_catalog
     from engine.docs.site.differences import differences
@@ -114,7 +114,7 @@ def write_page(settings: CommandSettings, result: Compiled, previous: Previous |
         write_catalog(manifest, tables, folder)
     run = read_results(stored_results(folder), read_history(folder))
     now, marks = datetime.now(UTC), read_watermarks(manifest, result.target)
-    changes = None if previous is None else differences(manifest, previous)
+    changes = None if earlier_project is None else differences(manifest, earlier_project)
     return write_site(Facts(manifest, run, tables, read_freshness(folder), now, marks, changes), folder / _SITE)
 
 

@@ -14,7 +14,7 @@ def accept_rows(settings: CommandSettings, name: str, *, accept: bool) -> None:
         UsageError: there is no such model, or the user does not say that they are accepted.
         StateError: see `engine.runtime.operations.publish_by_hand`.
     """
-    from engine.runtime.operations.publish_by_hand import accept as shown
+    from engine.runtime.operations.publish_by_hand import accept as accept_staged
 
     with log_file(settings):
         result = compile_and_report(settings, warnings=Warnings.SELECTED)
@@ -27,6 +27,6 @@ def accept_rows(settings: CommandSettings, name: str, *, accept: bool) -> None:
                 f"-s {name}"
             )
             raise UsageError("usage", "the staged rows have not passed their tests", hint)
-        snapshot = shown(manifest, result.target, settings.root, model, settings.target_dir)
+        snapshot = accept_staged(manifest, result.target, settings.root, model, settings.target_dir)
         outcome = "no rows are staged" if snapshot is None else f"staged rows published (snapshot {snapshot})"
         settings.out.say(f"{model.relation}: {outcome}")

@@ -96,7 +96,7 @@ def show_table(settings: CommandSettings, name: str | None, print_options: Print
             _no_parquet(print_options, "of a table with a VARIANT column")
             rows = preview(
                 result.manifest, result.target, settings.root, model, more(print_options), settings.target_dir,
-                stored=True, sort=print_options.sort,
+                of_table=True, sort=print_options.sort,
             )  # fmt: skip
         print_rows((rows.names, rows.rows), rows.types, print_options)
         return
@@ -257,7 +257,7 @@ def _readable_source(settings: CommandSettings, name: str) -> tuple[Source, Targ
     if source_name not in sources:
         raise UsageError("usage", f"source '{name}' not found", near(source_name, sources))
     if errors := unreadable_settings(sources[source_name], result.manifest):
-        raise ProjectError.of(errors)
+        raise ProjectError.from_diagnostics(errors)
     return sources[source_name], result.target
 
 

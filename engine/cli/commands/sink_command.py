@@ -38,25 +38,29 @@ def show_sink(settings: CommandSettings, name: str, limit: int, output: str) -> 
         EngineError: the table or the target cannot be read, or the sink cannot continue.
     """
     from engine.runtime.deliver_sinks import open_sink
-    from engine.sinks.delivery import pending
+    from engine.sinks.delivery import find_undelivered
 
     with log_file(settings):
         result = compile_and_report(settings, warnings=Warnings.SELECTED)
-        sink = _named(result, name)
+        sink = _find_sink(result, name)
         with open_sink(result.manifest, result.target, sink) as opened:
-            stored = opened.target.position()
-            found = pending(opened.spec, opened.table, stored, from_now=sink.from_now)
-            waiting = _waiting(opened, found, limit)
+            stored_position = opened.target.position()
+            undelivered = find_undelivered(opened.spec, opened.table, stored_position, from_now=sink.from_now)
+            waiting = _waiting(opened, undelivered, limit)
     names = list(opened.spec.names)
     if output == "json":
-        rows = [dict(zip(names, map(_plain, row), strict=True)) for row in waiting.sample]
-        about = {"sink": sink.name, "place": sink.place, "snapshot": stored.snapshot if stored else None}
+        rows = [dict(zip(names, map(_json_cell, row), strict=True)) for row in waiting.sample]
+        about = {
+            "sink": sink.name,
+            "place": sink.place,
+            "snapshot": stored_position.snapshot if stored_position else None,
+        }
         write_json({**about, "key": list(opened.spec.key), "columns": names, "commits": waiting.commits,
                     "rows": waiting.rows, "sample": rows})  # fmt: skip
         return
     write(f"{sink.name}: {sink.model.partition('.')[2]} to {sink.place}")
     write(f"columns: {', '.join(names)}" + (f"; key: {', '.join(opened.spec.key)}" if opened.spec.key else ""))
-    write(f"position: {_position(stored)}")
+    write(f"position: {_position(stored_position)}")
     write(f"waiting: {amount(waiting.commits, 'commit')}, {amount(waiting.rows, 'added row')}")
     if waiting.sample:
         write(format_rows((names, waiting.sample), "text"))
@@ -74,7 +78,7 @@ def reset_sink(settings: CommandSettings, name: str, to: str) -> None:
 
     with log_file(settings):
         result = compile_and_report(settings, warnings=Warnings.SELECTED)
-        sink = _named(result, name)
+        sink = _find_sink(result, name)
         with open_sink(result.manifest, result.target, sink) as opened:
             snapshot = _snapshot(opened, to)
             spec, table = opened.spec, opened.table
@@ -83,7 +87,7 @@ def reset_sink(settings: CommandSettings, name: str, to: str) -> None:
     settings.out.say(f"The next build delivers {begin} to {sink.place}")
 
 
-def _named(result: Compiled, name: str) -> Sink:
+def _find_sink(result: Compiled, name: str) -> Sink:
     sinks = {sink.name: sink for sink in result.manifest.sinks}
     name = name.removeprefix("sink:")
     if name not in sinks:
@@ -103,23 +107,23 @@ def _snapshot(opened: OpenSink, to: str) -> int | None:
     return int(to)
 
 
-def _waiting(opened: OpenSink, found: Pending, limit: int) -> Waiting:
+def _waiting(opened: OpenSink, undelivered: Pending, limit: int) -> Waiting:
     table, names = opened.table, opened.spec.names
-    batches = (read.rows for commit in found.commits for read in table.added(commit, names))
+    batches = (read.rows for commit in undelivered.commits for read in table.added(commit, names))
     rows = (tuple(row[name] for name in names) for batch in batches for row in batch.to_pylist())
     sample = list(islice(rows, limit))
-    return Waiting(len(found.commits), sum(table.rows_added(commit) for commit in found.commits), sample)
+    return Waiting(len(undelivered.commits), sum(table.rows_added(commit) for commit in undelivered.commits), sample)
 
 
-def _position(stored: Position | None) -> str:
-    if stored is None:
+def _position(stored_position: Position | None) -> str:
+    if stored_position is None:
         return "nothing was delivered"
-    if stored.reading is not None:
-        return f"within snapshot {stored.reading}"
-    return "before the first row" if stored.snapshot is None else f"snapshot {stored.snapshot}"
+    if stored_position.reading is not None:
+        return f"within snapshot {stored_position.reading}"
+    return "before the first row" if stored_position.snapshot is None else f"snapshot {stored_position.snapshot}"
 
 
-def _plain(value: Any) -> Any:
+def _json_cell(value: Any) -> Any:
     from engine.lake.catalog.value_text import value_text
 
     return value if value is None or isinstance(value, (bool, int, float, str)) else value_text(value)

@@ -21,8 +21,8 @@ from engine.compile.nodes.manifest import AcknowledgedWarning, Column, DataTest,
 from engine.compile.nodes.sink import Sink
 from engine.compile.nodes.unit_test_steps import ExpectedResult, GivenRows, UnitTest
 from engine.relations import Partition, SortColumn
-from engine.sources import SourceSpec, answers_of, location
-from engine.sources.credentials import shown, shown_setting
+from engine.sources import SourceSpec, location, source_traits
+from engine.sources.credentials import masked_options, shown_setting
 
 # The one key of `meta` that is ours.
 OWN = "headrace"
@@ -268,8 +268,8 @@ def _settings(model: Model) -> dict[str, Any]:
         "sort_by": [sort_text(field) for field in write.sort_by],
         "overwrite": write.overwrite.value,
         "refresh": write.refresh.value,
-        "table_properties": shown(write.table_properties),
-        "write_options": shown(write.write_options),
+        "table_properties": masked_options(write.table_properties),
+        "write_options": masked_options(write.write_options),
         "format_version": write.format_version,
         "on_schema_change": write.on_schema_change.value,
         "publish": write.publish.value,
@@ -348,7 +348,7 @@ def _source(source: Source, about: About) -> dict[str, Any]:
 
 def _table(spec: SourceSpec, where: str) -> tuple[str, str, str] | None:
     parts = where.split(".")
-    named = answers_of(spec.format).is_table and len(parts) > 2  # noqa: PLR2004
+    named = source_traits(spec.format).is_table and len(parts) > 2  # noqa: PLR2004
     return (parts[0], ".".join(parts[1:-1]), parts[-1]) if named else None
 
 

@@ -11,7 +11,7 @@ from engine.compile.sql.parse import is_expression
 from engine.errors import near
 from engine.project.yaml_section import Section
 from engine.schema.source_keys import AGE, FRESHNESS
-from engine.sources import ORIGIN, SourceSpec, answers_of, kind_of
+from engine.sources import ORIGIN, SourceSpec, kind_of, source_traits
 from engine.times import duration_seconds, duration_text
 
 _BOUNDS = ("warn_after", "error_after")
@@ -36,7 +36,7 @@ def read_freshness(part: Section, group: Section, spec: SourceSpec, columns: Ite
     where = bounds.child("filter")
     if where is not None and not is_expression(where.text()):
         where.report("condition-syntax", f"'filter' is not an SQL expression: {where.text()}", "Write status = 'done'.")
-    if not answers_of(spec.format).rows_wait:
+    if not source_traits(spec.format).rows_wait:
         hint = "Remove 'freshness'."
         message = f"a {spec.format} source has no unread data and no newest row"
         bounds.report("setting-conflict", message, hint, at_key=True)
@@ -47,7 +47,7 @@ def read_freshness(part: Section, group: Section, spec: SourceSpec, columns: Ite
     if warn and error and error.seconds < warn.seconds:
         bounds.report("bad-value", "'error_after' is shorter than 'warn_after'", "Make it the longer one.")
     field = loaded.text() if loaded else _when_it_came(spec)
-    if not field and (answers_of(spec.format).committed_at is None or where is not None):
+    if not field and (source_traits(spec.format).committed_at is None or where is not None):
         hint = "Add 'loaded_at_field: <column>', the time at which a row was written."
         bounds.report("setting-needs", "'freshness' needs 'loaded_at_field'", hint, at_key=True)
     ahead = bounds.child("max_future")

@@ -7,7 +7,7 @@ from typing import Any
 
 from engine.project.yaml_section import Section
 from engine.secrets.scrubber import MASK
-from engine.sources import answers_of
+from engine.sources import source_traits
 from engine.sources.credentials import in_address, is_credential, masked
 
 _KAFKA = "Write Kafka's brokers and login under 'connections:' of the target, the login in 'security:'."
@@ -34,7 +34,7 @@ def report(levels: Iterable[Section], keys: Iterable[str], name: str) -> None:
 
 
 def _hint(level: Section, section: Section) -> str:
-    if isinstance(level.value, dict) and answers_of(str(level.value.get("format", ""))).connects:
+    if isinstance(level.value, dict) and source_traits(str(level.value.get("format", ""))).connects:
         return _KAFKA
     return _OPTION.format(key=_shown(section.name)) if _OPTIONS in section.path[:-1] else _ADDRESS
 

@@ -20,10 +20,10 @@ from engine.project import LoadedProject
 from engine.project.project_files import inside
 from engine.project.yaml_section import UNKNOWN, Section
 from engine.schema.source_keys import READING
-from engine.sources import KINDS, Kind, OnBadRecord, SourceSpec, SpecFault, ValueForm, answers_of, kind_of
-from engine.sources.answers import ChangeFeed
+from engine.sources import KINDS, Kind, OnBadRecord, SourceSpec, SpecFault, ValueForm, kind_of, source_traits
 from engine.sources.files.listing import base, is_uri
 from engine.sources.spec import BadRecordLimit, read_limit
+from engine.sources.traits import ChangeFeed
 
 # Keys that say how any source is read; a target may replace each.
 INDEPENDENT = tuple(key.name for key in READING.keys)
@@ -80,16 +80,16 @@ def read_spec(
             _report(fault, chosen, part)
     spec = with_schema_file(project, spec, chosen)
     columns = _columns(spec, kind, schema, part)
-    if (feed := answers_of(format_).change_feed(spec)) is not None:
+    if (feed := source_traits(format_).change_feed(spec)) is not None:
         columns = _with_changes(columns, feed, chosen["value"], part)
-    if answers_of(format_).is_table and not columns and "table" in chosen:
+    if source_traits(format_).is_table and not columns and "table" in chosen:
         _warn_of_unknown(chosen["table"], name)
     return spec, columns
 
 
 def _allows_unknown(section: Section | None, format_: str) -> bool:
     allowed = section.boolean() if section else False
-    if section and allowed and answers_of(format_).closed_options:
+    if section and allowed and source_traits(format_).closed_options:
         message = f"'allow_unknown_options' has no effect on the format '{format_}', whose options are a closed list"
         section.report("setting-conflict", message, "Remove it.", at_key=True)
         return False
@@ -107,7 +107,7 @@ def _warn_of_unknown(table: Section, name: str) -> None:
 def _unknown_names(spec: SourceSpec, kind: Kind, target: Target) -> Iterator[SpecFault]:
     value = spec.settings.get("value")
     registry = value.get("schema_registry") if isinstance(value, dict) else None
-    if answers_of(spec.format).is_table and not any(fault.path == ("table",) for fault in kind.faults(spec)):
+    if source_traits(spec.format).is_table and not any(fault.path == ("table",) for fault in kind.faults(spec)):
         yield from _other_catalog(spec, target)
     for path, name, what, known in (
         (("connection",), spec.settings.get("connection"), "connection", target.connections),

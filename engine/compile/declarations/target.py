@@ -91,7 +91,7 @@ class Late:
             rendered = rendered.holding({**rendered.value, **named}) if named else rendered
         settings = {key: value for key, value in rendered.mapping() if value.value is not None}
         if found:
-            raise ProjectError.of(found)
+            raise ProjectError.from_diagnostics(found)
         return {key: value.value for key, value in settings.items()}
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from engine.compile.nodes.facts import Facts, plain
-from engine.sources.credentials import shown, without_digest
+from engine.sources.credentials import masked_options, without_digest
 
 
 def definition(facts: Facts) -> str:
@@ -33,7 +33,7 @@ def published(facts: Facts) -> Facts:
     """The facts as artifacts have them: without the digests of what may be a credential, and with settings masked."""
     result = _without_digests(plain(facts))
     if conf := facts.settings.get("conf"):
-        result["settings"]["conf"] = shown(conf)
+        result["settings"]["conf"] = masked_options(conf)
     return msgspec.convert(result, Facts) if facts else facts
 
 

@@ -20,8 +20,8 @@ from engine.compile.references.expand_windows import Report
 from engine.compile.sql.aggregates import is_one_for_one
 from engine.compile.sql.parse import first_offset
 from engine.relations import quoted
-from engine.sources import answers_of
-from engine.sources.answers import ChangeFeed
+from engine.sources import source_traits
+from engine.sources.traits import ChangeFeed
 
 _KEEP = (
     "Keep the rows in a model of their own (select *), and read that in a batch table; or write 'output_mode: append' "
@@ -87,7 +87,7 @@ def merges_like(config: ModelConfig) -> str:
 
 def feed_of(source: Source | None) -> ChangeFeed | None:
     """The changes of keyed rows that a source has; None: it has rows."""
-    feed = answers_of(source.spec.format).change_feed(source.spec) if source is not None else None
+    feed = source_traits(source.spec.format).change_feed(source.spec) if source is not None else None
     return feed if feed is not None and feed.key else None
 
 

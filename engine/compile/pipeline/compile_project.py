@@ -167,7 +167,7 @@ def _target(project: LoadedProject, name: str | None, values: ValueRenderer, pro
             return [d for d in found if d.code == "template-too-large"]
 
         if too_large := confined(tried):
-            raise ProjectError.of(too_large)
+            raise ProjectError.from_diagnostics(too_large)
     return load_target(project, name, values, problems)
 
 

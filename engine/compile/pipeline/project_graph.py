@@ -11,7 +11,7 @@ from engine.compile.output.change_rows import feed_of
 from engine.compile.output.output_mode import MERGED
 from engine.compile.references.resolve_references import KnownNodes
 from engine.errors import Diagnostic, Location
-from engine.sources import answers_of
+from engine.sources import source_traits
 
 
 def known_names(faces: Iterable[Face], sources: Mapping[str, Source], *, sources_whole: bool) -> KnownNodes:
@@ -43,7 +43,7 @@ def own_tables(faces: Iterable[Face], sources: Mapping[str, Source]) -> Iterator
     """Findings about sources that are tables of models: what reads one would not wait for the model."""
     written = {(f.relation.schema, f.relation.name): f for f in faces if f.in_catalog}
     for source in sources.values():
-        if source.broken or not answers_of(source.spec.format).is_table:
+        if source.broken or not source_traits(source.spec.format).is_table:
             continue
         catalog, *names = [part.strip("`") for part in str(source.spec.settings.get("table", "")).split(".")]
         face = written.get((".".join(names[:-1]), names[-1])) if len(names) > 1 else None

@@ -17,7 +17,7 @@ from engine.compile.sql.parse import ParsedQuery, RelationReference
 from engine.errors import Diagnostic, Location, near
 from engine.jinja import Rendered
 from engine.relations import Relation
-from engine.sources import answers_of, kind_of
+from engine.sources import kind_of, source_traits
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,7 +292,7 @@ def _of_source(source: Source | None) -> OnUpstreamDelete:
 def _reads_table(item: Input, known: KnownNodes) -> bool:
     """Whether some target reads a table, whose rows may be deleted."""
     source = known.sources.get(item.node)
-    return source is None or any(answers_of(name).is_table for name in source.formats)
+    return source is None or any(source_traits(name).is_table for name in source.formats)
 
 
 def _files_per_trigger(stream: StreamConfig, source: Source | None) -> int | None:

@@ -55,7 +55,7 @@ def read_selectors(root: Path) -> NamedSelectors | None:
     diagnostics: list[Diagnostic] = []
     text = read(root / FILE, FILE, diagnostics) if exists(root, FILE, diagnostics) else None
     if text is None and diagnostics:
-        raise ProjectError.of(diagnostics)
+        raise ProjectError.from_diagnostics(diagnostics)
     if text is None:
         return None
     doc, problems = load_yaml(text, FILE)
@@ -95,7 +95,7 @@ def default_selector(root: Path) -> str | None:
     """
     selectors = read_selectors(root)
     if selectors is not None and selectors.found:
-        raise ProjectError.of(selectors.found)
+        raise ProjectError.from_diagnostics(selectors.found)
     return selectors.default if selectors else None
 
 
@@ -110,11 +110,11 @@ def named_selection(root: Path, name: str, choose: Choose) -> set[str]:
     if selectors is None:
         raise UsageError("usage", f"--selector needs a {FILE} next to project.yml", "Use --select, or create the file.")
     if selectors.found:
-        raise ProjectError.of(selectors.found)
+        raise ProjectError.from_diagnostics(selectors.found)
     nodes = selectors.nodes(name, choose)
     # What is wrong with the definition was added by reading it.
     if selectors.found:
-        raise ProjectError.of(selectors.found)
+        raise ProjectError.from_diagnostics(selectors.found)
     return nodes
 
 

@@ -33,7 +33,7 @@ from engine.compile.references.ephemeral import Inlined
 from engine.compile.sql.normalize import spelling_of
 from engine.compile.sql.parse import ParsedQuery
 from engine.relations import Relation
-from engine.sources import answers_of, kind_of
+from engine.sources import kind_of, source_traits
 from engine.sources.credentials import identified
 from engine.times import duration_seconds
 
@@ -180,7 +180,7 @@ def _state_input(item: Input, columns: InputColumns | None, source: Mapping[str,
         item.name,
         item.stream,
         None if types is None else tuple(types.items()),
-        bool(source) and not answers_of(source["format"]).caseless,
+        bool(source) and not source_traits(source["format"]).caseless,
         watermark,
         tuple(sorted(name.lower() for name in item.dedup)) if item.stream else (),
     )

@@ -19,8 +19,8 @@ from engine.compile.nodes.fingerprint import fingerprint
 from engine.compile.nodes.manifest import Model
 from engine.compile.sql.query_nodes import QueryNodes
 from engine.compile.sql.read_names import renames_columns
-from engine.sources import answers_of
-from engine.sources.answers import ColumnsBy
+from engine.sources import source_traits
+from engine.sources.traits import ColumnsBy
 
 _WORD = re.compile(r"\w+")
 _STAR_EXCEPT = re.compile(r"\*\s*except\s*\(")
@@ -114,7 +114,7 @@ def _with_schema(item: InputFacts, nodes: Mapping[str, str], reads: _Reads) -> I
     schema, node = item.source.get("schema"), nodes.get(item.name)
     if node is None or not schema:
         return item
-    by = answers_of(str(item.source.get("format", ""))).columns_by
+    by = source_traits(str(item.source.get("format", ""))).columns_by
     if by is ColumnsBy.NAME:
         # The order of the declared ones means nothing.
         schema = [column for column in schema if reads(node, column[0])]

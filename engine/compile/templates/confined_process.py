@@ -79,7 +79,7 @@ def ended(status: int, page: mmap.mmap, node: str | None = None) -> ProjectError
     """The error of a process that ended early; `status` is its exit code, of a signal the negative number."""
     file = page[:].rstrip(b"\0").decode("utf-8", "replace")
     if status == -signal.SIGXCPU:
-        return ProjectError.of(d.at(Location(file), node) for d in template_limits.too_long().diagnostics)
+        return ProjectError.from_diagnostics(d.at(Location(file), node) for d in template_limits.too_long().diagnostics)
     ending = f"signal {-status}" if status < 0 else f"exit code {status}"
     at = f" at the model '{node}'" if node else f" at the file '{file}'" if file else ""
     hint = "Run the command again; a machine that runs out of memory kills processes with signal 9."

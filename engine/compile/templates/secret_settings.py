@@ -129,7 +129,7 @@ class SecretSettings:
         missing: list[Diagnostic] = []
         made = self._resolved(value, missing)
         if missing:
-            raise ProjectError.of(dict.fromkeys(missing))
+            raise ProjectError.from_diagnostics(dict.fromkeys(missing))
         if not self._masks and (key := changed_host(self.marked(value), made)):
             secret = next(self._in(value[key]))
             message = f"the secret '{secret.name}' has characters that make '{key}' lead to another host"

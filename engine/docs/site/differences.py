@@ -54,25 +54,25 @@ class Differences:
     removed: tuple[RemovedNode, ...]
 
 
-def differences(manifest: Manifest, previous: Previous) -> Differences:
+def differences(manifest: Manifest, earlier_project: Previous) -> Differences:
     tables = tables_of(manifest)
     models = [model.id for model in manifest.models]
-    actions = plan_against(manifest, models, writers_in(previous.nodes)).actions
+    actions = plan_against(manifest, models, writers_in(earlier_project.nodes)).actions
     nodes: tuple[Source | Model | Exposure, ...] = (*manifest.sources, *manifest.models, *manifest.exposures)
-    found = {node.id: _change(node, previous, tables, actions.get(node.id)) for node in nodes}
-    removed = tuple(_removed(manifest, previous))
-    return Differences({node: change for node, change in found.items() if change is not None}, removed)
+    changes = {node.id: _change(node, earlier_project, tables, actions.get(node.id)) for node in nodes}
+    removed = tuple(_removed(manifest, earlier_project))
+    return Differences({node: change for node, change in changes.items() if change is not None}, removed)
 
 
 def _change(
-    node: Model | Source | Exposure, previous: Previous, tables: Mapping[str, str], action: Action | None
+    node: Model | Source | Exposure, earlier_project: Previous, tables: Mapping[str, str], action: Action | None
 ) -> Change | None:
     word = _action_word(action)
-    before = previous.nodes.get(node.id)
+    before = earlier_project.nodes.get(node.id)
     if before is None:
         return Change("added", action=word)
-    details = tuple(_details(node, before, previous, tables))
-    if not details and not in_state(node, "modified", previous, tables):
+    details = tuple(_details(node, before, earlier_project, tables))
+    if not details and not in_state(node, "modified", earlier_project, tables):
         return None
     sql: tuple[str, ...] = ()
     if isinstance(node, Model):
@@ -89,16 +89,16 @@ def _action_word(action: Action | None) -> str:
 
 
 def _details(
-    node: Model | Source | Exposure, before: Mapping[str, Any], previous: Previous, tables: Mapping[str, str]
+    node: Model | Source | Exposure, before: Mapping[str, Any], earlier_project: Previous, tables: Mapping[str, str]
 ) -> Iterator[tuple[str, str]]:
     if not isinstance(node, Exposure):
         yield from _columns(node, _mapping(before.get("columns")))
     if not isinstance(node, Source):
         was, now = set(_reads(before)), set(node.depends_on)
-        yield from _named("Reads", sorted(now - was))
-        yield from _named("No longer reads", sorted(was - now))
+        yield from _listed_nodes("Reads", sorted(now - was))
+        yield from _listed_nodes("No longer reads", sorted(was - now))
     for state, text in (("modified.config", "Settings"), ("modified.relation", "Table name")):
-        if in_state(node, state, previous, tables):
+        if in_state(node, state, earlier_project, tables):
             yield text, "changed"
     if str(before.get("description") or "") != node.description:
         yield "Description", "changed"
@@ -121,7 +121,7 @@ def _columns(node: Model | Source, was: Mapping[str, Any]) -> Iterator[tuple[str
             yield f"Expression of {column.name}", f"{sql or 'none'} → {column.sql or 'none'}"
 
 
-def _named(subject: str, nodes: Sequence[str]) -> Iterator[tuple[str, str]]:
+def _listed_nodes(subject: str, nodes: Sequence[str]) -> Iterator[tuple[str, str]]:
     return _listed(subject, [node.partition(".")[2] for node in nodes])
 
 
@@ -137,12 +137,12 @@ def _diff(before: str, now: str) -> Iterator[str]:
     yield from (line for line in lines if not line.startswith(("---", "+++")))
 
 
-def _removed(manifest: Manifest, previous: Previous) -> Iterator[RemovedNode]:
-    for id_, node in previous.nodes.items():
+def _removed(manifest: Manifest, earlier_project: Previous) -> Iterator[RemovedNode]:
+    for id_, node in earlier_project.nodes.items():
         kind, _, name = id_.partition(".")
         if kind not in _PAGES or id_ in manifest.nodes:
             continue
-        readers = tuple(other for other, record in previous.nodes.items() if id_ in _reads(record))
+        readers = tuple(other for other, record in earlier_project.nodes.items() if id_ in _reads(record))
         file, sql = str(node.get("original_file_path") or ""), str(node.get("raw_code") or "")
         yield RemovedNode(id_, name, _kind(kind, node), file, sql, _reads(node), readers)
 

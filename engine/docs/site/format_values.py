@@ -92,9 +92,9 @@ def files(count: int) -> str:
     return "1 file" if count == 1 else f"{count:,} files"
 
 
-def value(given: Any) -> str:
+def value(meta_value: Any) -> str:
     """A value of `meta:`: text as it is, anything else as JSON."""
-    return given if isinstance(given, str) else json.dumps(given, ensure_ascii=False, default=str)
+    return meta_value if isinstance(meta_value, str) else json.dumps(meta_value, ensure_ascii=False, default=str)
 
 
 def test(data_test: DataTest) -> str:

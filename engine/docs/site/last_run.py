@@ -147,18 +147,18 @@ class LastRun:
 
 def read_results(results: Mapping[str, Any] | None, history: Mapping[str, Any] | None = None) -> LastRun:
     """Read what run_results.json and runs.json hold; nothing of it is required."""
-    given = results if isinstance(results, Mapping) else {}
-    args = _mapping(given, "args")
+    run_results = results if isinstance(results, Mapping) else {}
+    args = _mapping(run_results, "args")
     nodes = {
         own_id(item["unique_id"]): _node(item)
-        for item in _list(given, "results")
+        for item in _list(run_results, "results")
         if isinstance(item, Mapping) and isinstance(item.get("unique_id"), str)
     }
     return LastRun(
-        at=format_values.instant(_mapping(given, "metadata").get("generated_at")),
+        at=format_values.instant(_mapping(run_results, "metadata").get("generated_at")),
         command=_text(args, "which"),
         target=_text(args, "target"),
-        seconds=_number(given.get("elapsed_time")),
+        seconds=_number(run_results.get("elapsed_time")),
         nodes={**nodes, **dict(_unfinished(nodes, _mapping(history or {}, "finished")))},
         history=tuple(_runs(history or {})),
     )
@@ -202,10 +202,10 @@ def _in_short(item: Sequence[Any]) -> ResultInShort:
 
 def last_run(target_dir: Path) -> LastRun:
     """Return the last run of a project, as its folder of artifacts has it; an empty one if that cannot be read."""
-    return read_results(_stored(target_dir / "run_results.json"), _stored(target_dir / "runs.json"))
+    return read_results(_read_artifact(target_dir / "run_results.json"), _read_artifact(target_dir / "runs.json"))
 
 
-def _stored(path: Path) -> Mapping[str, Any] | None:
+def _read_artifact(path: Path) -> Mapping[str, Any] | None:
     try:
         content = json.loads(read_regular(path, _MOST_BYTES))
     except (OSError, ValueError, RecursionError):
@@ -258,10 +258,10 @@ def _numbers(response: Mapping[str, Any], measured: frozenset[str]) -> Iterator[
 
 
 def _counted(response: Mapping[str, Any]) -> Iterator[tuple[str, str, float]]:
-    for key, what in (("bad_records", "Bad records"), ("failed_checks", "Failed expectation")):
+    for key, label in (("bad_records", "Bad records"), ("failed_checks", "Failed expectation")):
         for name, value in _mapping(response, key).items():
             if number := _number(value):
-                yield what, str(name), number
+                yield label, str(name), number
 
 
 def _timings(item: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
@@ -271,11 +271,17 @@ def _timings(item: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
 def _batches(response: Mapping[str, Any]) -> Iterator[Batch]:
     for batch in _list(response, "progress"):
         if isinstance(batch, Mapping) and isinstance(batch.get("batch_id"), int):
-            rows_in, rows_out, late, held, apart = (
+            rows_in, rows_out, late, state_rows, apart = (
                 _number(batch.get(key)) or 0 for key in ("rows_in", "rows_out", "late", "state_rows", "quarantined")
             )
             yield Batch(
-                batch["batch_id"], rows_in, rows_out, late, held, format_values.instant(batch.get("watermark")), apart
+                batch["batch_id"],
+                rows_in,
+                rows_out,
+                late,
+                state_rows,
+                format_values.instant(batch.get("watermark")),
+                apart,
             )
 
 

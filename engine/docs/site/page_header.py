@@ -115,8 +115,8 @@ def model_words(model: Model) -> Iterator[Detail]:
 
 
 def _acknowledged(node: Model | Source) -> Iterator[Detail]:
-    for seen in node.acknowledged:
-        yield Detail("Acknowledged", f"{seen.message} ({seen.code})")
+    for finding in node.acknowledged:
+        yield Detail("Acknowledged", f"{finding.message} ({finding.code})")
 
 
 def _table_words(write: Write) -> Iterator[Detail]:
@@ -130,7 +130,7 @@ def _table_words(write: Write) -> Iterator[Detail]:
         yield Detail("New columns", _NEW_COLUMNS[write.on_schema_change])
 
 
-def _stream_words(model: Model, item: Input, of: str) -> Iterator[Detail]:
+def _stream_words(model: Model, item: Input, of_input: str) -> Iterator[Detail]:
     pace = f", {files(item.max_files_per_trigger)} in a micro-batch" if item.max_files_per_trigger else ""
     ignored = item.on_upstream_delete is OnUpstreamDelete.IGNORE
     way = f", through {item.through}" if item.through else ""
@@ -138,7 +138,9 @@ def _stream_words(model: Model, item: Input, of: str) -> Iterator[Detail]:
     mark = item.watermark
     if mark:
         late = (
-            f"rows{of} up to {in_words(mark.delay)} late are accepted" if model.stateful else f"no row{of} is too late"
+            f"rows{of_input} up to {in_words(mark.delay)} late are accepted"
+            if model.stateful
+            else f"no row{of_input} is too late"
         )
         ahead = f"; rows more than {in_words(mark.max_future)} in the future are bad records" if mark.max_future else ""
         dropped = mark.on_null is OnNull.DROP
@@ -146,7 +148,9 @@ def _stream_words(model: Model, item: Input, of: str) -> Iterator[Detail]:
         yield Detail("Event time", f"{event_time(mark)}; {late}{ahead}{null}")
     if item.dedup:
         within = f" within {in_words(mark.delay)}" if mark else ""
-        yield Detail("Duplicates", f"duplicates of {listed(item.dedup)}{of and f' in {item.name}'}{within} are dropped")
+        yield Detail(
+            "Duplicates", f"duplicates of {listed(item.dedup)}{of_input and f' in {item.name}'}{within} are dropped"
+        )
 
 
 def _writes(model: Model) -> str:
@@ -166,9 +170,11 @@ def _writes(model: Model) -> str:
 
 def _writes_whole(write: Write) -> str:
     if write.history:
-        what = "change" if write.history is History.CHANGES else "version"
+        appended = "change" if write.history is History.CHANGES else "version"
         added = listed(write.history.columns)
-        return f"every {what} of each {listed(write.unique_key)}, with {added}; each build compares the query's rows"
+        return (
+            f"every {appended} of each {listed(write.unique_key)}, with {added}; each build compares the query's rows"
+        )
     whole = write.overwrite is Overwrite.TABLE
     return "the whole table, in one commit" if whole else "the partitions it has rows for, in one commit"
 
@@ -179,13 +185,13 @@ def _merges(write: Write) -> str:
         how = "updated in" if write.output_mode is OutputMode.UPDATE else "replaced by the newest row of"
         return f"one row for each {key}, {how} each micro-batch"
     order = listed(write.sequence_by)
-    gone = f"; where {write.delete_when} is true,"
+    where_deleted = f"; where {write.delete_when} is true,"
     if write.history:
         text = f"every version of each {key}, in the order of {order}, with valid_from, valid_to and is_current"
-        return text + (f"{gone} the newest version is closed" if write.delete_when else "")
+        return text + (f"{where_deleted} the newest version is closed" if write.delete_when else "")
     text = f"one row for each {key}, the newest by {order}"
     if write.delete_when:
-        text += f"{gone} the row is deleted, and older rows of that key are ignored for "
+        text += f"{where_deleted} the row is deleted, and older rows of that key are ignored for "
         text += in_words(write.deletes_remembered)
     return text
 
@@ -219,11 +225,11 @@ def _runs(model: Model) -> Iterator[Detail]:
 def unit_test_words(test: UnitTest) -> str:
     """What a unit test does: rows of flights in 2 steps, with a restart; expects rows and late."""
     steps = [step for step in test.steps if step.given]
-    moving = listed(dict.fromkeys(given.input for step in steps for given in step.given))
+    moving = listed(dict.fromkeys(given_rows.input for step in steps for given_rows in step.given))
     kinds = [kind.value for kind in (StepKind.RESTART, StepKind.FLUSH) if any(s.kind is kind for s in test.steps)]
     parts = [f"rows of {moving}" + (f" in {len(steps)} steps" if len(steps) > 1 else "")] if steps else []
     if test.static:
-        parts.append(f"{listed(dict.fromkeys(given.input for given in test.static))} in full")
+        parts.append(f"{listed(dict.fromkeys(given_rows.input for given_rows in test.static))} in full")
     if kinds:
         parts.append(f"with a {' and a '.join(kinds)}")
     ends = [step.expect for step in test.steps if step.expect] + ([test.expect] if test.expect else [])

@@ -53,8 +53,8 @@ class Facts:
     def nodes(self) -> tuple[SiteNode, ...]:
         """The nodes that have a page: sources, models, exposures, sinks, and what an earlier project had."""
         manifest = self.manifest
-        gone = self.differences.removed if self.differences else ()
-        return (*manifest.sources, *manifest.models, *manifest.exposures, *manifest.sinks, *gone)
+        removed_nodes = self.differences.removed if self.differences else ()
+        return (*manifest.sources, *manifest.models, *manifest.exposures, *manifest.sinks, *removed_nodes)
 
     @cached_property
     def numbers(self) -> dict[str, int]:
@@ -63,9 +63,11 @@ class Facts:
 
     @cached_property
     def links(self) -> dict[Link, bool]:
-        gone = self.differences.removed if self.differences else ()
-        reads = {Link(read, node.id): False for node in gone for read in node.reads if read in self.numbers}
-        readers = {Link(node.id, reader): False for node in gone for reader in node.readers if reader in self.numbers}
+        removed_nodes = self.differences.removed if self.differences else ()
+        reads = {Link(read, node.id): False for node in removed_nodes for read in node.reads if read in self.numbers}
+        readers = {
+            Link(node.id, reader): False for node in removed_nodes for reader in node.readers if reader in self.numbers
+        }
         return {**links_of(self.manifest), **reads, **readers}
 
     @cached_property
@@ -90,7 +92,7 @@ class Facts:
         return self.watermarks.get(node) or (run.watermark if run else None)
 
     @cached_property
-    def found(self) -> Mapping[str, list[int]]:
+    def findings(self) -> Mapping[str, list[int]]:
         """The places of a node's findings among all, by the node's name."""
         places: dict[str, list[int]] = {}
         for place, diagnostic in enumerate(self.manifest.diagnostics):
@@ -270,7 +272,7 @@ def _problem(facts: Facts, diagnostic: Diagnostic) -> Record:
 def lineage_records(facts: Facts) -> Iterator[Record]:
     """The columns of every node, in the order of their numbers: where each comes from, and row-level lineage."""
     number = facts.numbers
-    named = _unit_tests(facts)
+    unit_tests_by_node = _unit_tests(facts)
     for node in facts.nodes:
         indirect = node.indirect if isinstance(node, Model) else ()
         tests = facts.tests.get(node.id, ())
@@ -286,7 +288,7 @@ def lineage_records(facts: Facts) -> Iterator[Record]:
                 for c in (own_columns(node) if isinstance(node, Model | Source) else ())
             ],
             "indirect": [[number[o.node], o.column, o.kind] for o in indirect if o.node in number],
-            "tests": [*([t.name, t.column or ""] for t in tests), *named[node.id]],
+            "tests": [*([t.name, t.column or ""] for t in tests), *unit_tests_by_node[node.id]],
         }
 
 
@@ -294,10 +296,10 @@ def _unit_tests(facts: Facts) -> Mapping[str, list[list[Any]]]:
     """For each node its unit tests and the columns of it that unit tests name: name, column, number of the model."""
     by_model: dict[str, list[list[Any]]] = defaultdict(list)
     for unit_test in facts.manifest.unit_tests:
-        of = facts.numbers[unit_test.model]
-        by_model[unit_test.model].append([unit_test.name, "", of])
+        model_number = facts.numbers[unit_test.model]
+        by_model[unit_test.model].append([unit_test.name, "", model_number])
         for spot in named_in(facts.manifest, unit_test):
-            by_model[spot.node].append([unit_test.name, spot.column, of])
+            by_model[spot.node].append([unit_test.name, spot.column, model_number])
     return by_model
 
 
@@ -359,8 +361,8 @@ def change_records(facts: Facts) -> list[Record]:
         }
         for node, change in facts.differences.changes.items()
     ]
-    gone = [
+    removed = [
         {"node": facts.numbers[node.id], "kind": "removed", "details": [], "sql": [], "action": ""}
         for node in facts.differences.removed
     ]
-    return [*changed, *gone]
+    return [*changed, *removed]

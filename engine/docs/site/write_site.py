@@ -112,7 +112,7 @@ def _write(target: TargetFolder, folder: str, name: str, record: Any) -> str:
 def text_records(facts: Facts) -> Iterator[list[list[str]]]:
     """Yield for each node, in the order of their numbers, its texts: what each is, its column if any, the text."""
     for node in facts.nodes:
-        yield [[what, column, text] for what, column, text in _texts(facts, node) if text.strip()]
+        yield [[text_kind, column, text] for text_kind, column, text in _texts(facts, node) if text.strip()]
 
 
 def _texts(facts: Facts, node: SiteNode) -> Iterator[tuple[str, str, str]]:

@@ -66,7 +66,7 @@ class _Part:
 
     file: DataFile
     without: frozenset[DataFile] = frozenset()
-    of: frozenset[DataFile] | None = None
+    only_in: frozenset[DataFile] | None = None
 
 
 @dataclass(slots=True)
@@ -88,8 +88,8 @@ class CommittedTable:
     @property
     def current(self) -> int | None:
         """The newest snapshot that readers see; None: nothing was committed."""
-        found = self._table.current_snapshot()
-        return None if found is None else found.snapshot_id
+        snapshot = self._table.current_snapshot()
+        return None if snapshot is None else snapshot.snapshot_id
 
     @property
     def columns(self) -> tuple[TableColumn, ...]:
@@ -101,14 +101,14 @@ class CommittedTable:
     def commits_after(self, snapshot: int | None) -> list[Commit] | None:
         """The commits behind a snapshot, the oldest first; None: it is not in the history of the current one."""
         commits: list[Commit] = []
-        found = self._table.current_snapshot()
-        while found is not None and found.snapshot_id != snapshot:
-            commits.append(_commit(found))
-            parent = found.parent_snapshot_id
-            found = None if parent is None else self._table.snapshot_by_id(parent)
-            if found is None and parent is not None and parent != snapshot:
+        current = self._table.current_snapshot()
+        while current is not None and current.snapshot_id != snapshot:
+            commits.append(_commit(current))
+            parent = current.parent_snapshot_id
+            current = None if parent is None else self._table.snapshot_by_id(parent)
+            if current is None and parent is not None and parent != snapshot:
                 return None
-        return None if found is None and snapshot is not None else commits[::-1]
+        return None if current is None and snapshot is not None else commits[::-1]
 
     def added(self, commit: Commit, columns: Sequence[str], behind: tuple[str, int] = ("", 0)) -> Iterator[RowsRead]:
         """The rows that are there since a commit, behind a place in its files."""
@@ -133,8 +133,8 @@ class CommittedTable:
         if commit.kind is CommitKind.APPENDS and commit.base is not None:
             return [_Part(file) for file in self._appended(commit.snapshot)]
         if commit.base is None:
-            found = file_tasks(self._table, snapshot_manifests(self._table, commit.snapshot)).values()
-            return [_Part(task.file, frozenset(task.delete_files)) for task in found]
+            file_scans = file_tasks(self._table, snapshot_manifests(self._table, commit.snapshot)).values()
+            return [_Part(task.file, frozenset(task.delete_files)) for task in file_scans]
         before, after = self._plans(commit.base, commit.snapshot)
         return _only_in(after, before)
 
@@ -166,20 +166,20 @@ class CommittedTable:
         import pyarrow.compute as pc
 
         without = self._positions(part.without, part.file.file_path)
-        only = None if part.of is None else self._positions(part.of, part.file.file_path)
+        only = None if part.only_in is None else self._positions(part.only_in, part.file.file_path)
         row = 0
         for batch in _batches(self._table, part.file, schema):
             begin, row = row, row + batch.num_rows
             if row <= skipped:
                 continue
-            kept = batch.slice(max(0, skipped - begin))
+            wanted_rows = batch.slice(max(0, skipped - begin))
             if without or only is not None:
-                numbers = pa.array(range(row - kept.num_rows, row), pa.int64())
+                numbers = pa.array(range(row - wanted_rows.num_rows, row), pa.int64())
                 mask = pc.invert(pc.is_in(numbers, value_set=pa.chunked_array(without, pa.int64())))
                 if only is not None:
                     mask = pc.and_(mask, pc.is_in(numbers, value_set=pa.chunked_array(only, pa.int64())))
-                kept = kept.filter(mask)
-            yield RowsRead(kept, part.file.file_path, row)
+                wanted_rows = wanted_rows.filter(mask)
+            yield RowsRead(wanted_rows, part.file.file_path, row)
 
     def _positions(self, deletes: frozenset[DataFile], path: str) -> list[pa.Array]:
         """The positions in a data file that files of deletes name."""
@@ -191,8 +191,8 @@ class CommittedTable:
                 while len(self._deletes) >= _DELETES_HELD:
                     self._deletes.pop(next(iter(self._deletes)))
                 self._deletes[one.file_path] = _read_deletes(self._table.io, one)
-            found = self._deletes[one.file_path].get(path)
-            chunks += found.chunks if found is not None else []
+            positions = self._deletes[one.file_path].get(path)
+            chunks += positions.chunks if positions is not None else []
         return chunks
 
 
@@ -219,15 +219,15 @@ def _commit(snapshot: Snapshot) -> Commit:
 
 def _moves_rows(summary: dict[str, str]) -> bool:
     """Whether a rewrite of files has as many rows as what it replaces; an erasure has fewer."""
-    added, deleted = (int(summary.get(f"{what}-records", 0)) for what in ("added", "deleted"))
+    added, deleted = (int(summary.get(f"{change}-records", 0)) for change in ("added", "deleted"))
     return added == deleted - int(summary.get("removed-position-deletes", 0))
 
 
-def _only_in(these: dict[str, FileScanTask], others: dict[str, FileScanTask]) -> list[_Part]:
+def _only_in(plan: dict[str, FileScanTask], other_plan: dict[str, FileScanTask]) -> list[_Part]:
     """The rows of a file plan that another plan does not have."""
     parts = []
-    for path, task in these.items():
-        deletes, other = frozenset(task.delete_files), others.get(path)
+    for path, task in plan.items():
+        deletes, other = frozenset(task.delete_files), other_plan.get(path)
         if other is None:
             parts.append(_Part(task.file, deletes))
         elif more := frozenset(other.delete_files) - deletes:

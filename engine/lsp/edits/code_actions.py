@@ -31,8 +31,10 @@ _TESTS = ("not_null", "unique")
 Action = types.CodeAction
 
 
-def code_actions(opened: OpenProject, file: str, place: types.Range, found: Sequence[types.Diagnostic]) -> list[Action]:
-    actions = [action for diagnostic in found for action in _actions(opened, file, diagnostic)]
+def code_actions(
+    opened: OpenProject, file: str, place: types.Range, diagnostics: Sequence[types.Diagnostic]
+) -> list[Action]:
+    actions = [action for diagnostic in diagnostics for action in _actions(opened, file, diagnostic)]
     return [*actions, *_tests(opened, file, place.start)]
 
 

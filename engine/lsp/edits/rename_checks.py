@@ -148,22 +148,22 @@ def plain_nodes(compiled: Compiled, names: Mapping[str, str]) -> dict[str, dict[
             value = value.replace(old, new.lower())
         return _SAME_ALIAS.sub(r"\1", _HASH.sub("", value))
 
-    def plain(value: Any) -> Any:
+    def plain_json(value: Any) -> Any:
         if isinstance(value, str) and not isinstance(value, Enum):
             return text(value)
         if is_dataclass(value):
-            return {one.name: plain(getattr(value, one.name)) for one in fields(value) if one.name not in _DERIVED}
+            return {one.name: plain_json(getattr(value, one.name)) for one in fields(value) if one.name not in _DERIVED}
         if isinstance(value, Struct):
-            return {one: plain(getattr(value, one)) for one in value.__struct_fields__ if one not in _DERIVED}
+            return {one: plain_json(getattr(value, one)) for one in value.__struct_fields__ if one not in _DERIVED}
         if isinstance(value, Mapping):
-            return {text(str(key)): plain(inner) for key, inner in value.items()}
-        return [plain(inner) for inner in value] if isinstance(value, (list, tuple)) else text(repr(value))
+            return {text(str(key)): plain_json(inner) for key, inner in value.items()}
+        return [plain_json(inner) for inner in value] if isinstance(value, (list, tuple)) else text(repr(value))
 
     records: dict[str, dict[str, Any]] = {}
     for node_id, node in compiled.manifest.nodes.items():
         key = text(node_id)
         number = sum(other.partition(" ")[0] == key for other in records) if key in records else 0
-        records[f"{key} {number}" if number else key] = plain(node)
+        records[f"{key} {number}" if number else key] = plain_json(node)
     return records
 
 

@@ -25,7 +25,7 @@ def affected_models(manifest: Manifest, model: Model, before: Facts) -> tuple[Af
     changed: dict[str, frozenset[str] | None] = {model.id: changed_columns(before, model.facts)}
     if changed[model.id] == frozenset():
         return ()
-    found = []
+    affected = []
     for node in manifest.order:
         below = manifest.nodes[node]
         if not isinstance(below, Model) or below.id == model.id or not set(below.depends_on) & set(changed):
@@ -34,17 +34,17 @@ def affected_models(manifest: Manifest, model: Model, before: Facts) -> tuple[Af
         if columns != frozenset():
             changed[below.id] = columns
             names = None if columns is None else tuple(c.name for c in below.columns if c.name.lower() in columns)
-            found.append(AffectedModel(below.name, names))
-    return tuple(found)
+            affected.append(AffectedModel(below.name, names))
+    return tuple(affected)
 
 
 def affected_exposures(
-    manifest: Manifest, model: Model, before: Facts, found: Iterable[AffectedModel]
+    manifest: Manifest, model: Model, before: Facts, affected: Iterable[AffectedModel]
 ) -> tuple[str, ...]:
     """Return the exposures that read what an edit affects; which columns they read is not known."""
     if not manifest.exposures:
         return ()
-    tables = {f"model.{one.name}" for one in found}
+    tables = {f"model.{one.name}" for one in affected}
     changed = changed_columns(before, model.facts)
     if changed is None or changed & _columns(before):
         tables.add(model.id)
@@ -66,15 +66,15 @@ def changed_columns(before: Facts, after: Facts) -> frozenset[str] | None:
         return None
     if was is None or now is None or was.rest != now.rest:
         return None
-    found = {name for name in {*was.columns, *now.columns} if was.columns.get(name) != now.columns.get(name)}
+    changed = {name for name in {*was.columns, *now.columns} if was.columns.get(name) != now.columns.get(name)}
     # An alias may be a group key, or part of another column.
-    if not now.decisive.isdisjoint(found | inner):
+    if not now.decisive.isdisjoint(changed | inner):
         return None
     while more := {
-        name for name, read in now.reads.items() if name not in found and not read.isdisjoint(found | inner)
+        name for name, read in now.reads.items() if name not in changed and not read.isdisjoint(changed | inner)
     }:
-        found |= more
-    return frozenset(found)
+        changed |= more
+    return frozenset(changed)
 
 
 def _changed_inside(before: Facts, after: Facts) -> frozenset[str] | None:
@@ -83,13 +83,13 @@ def _changed_inside(before: Facts, after: Facts) -> frozenset[str] | None:
     if old.keys() != new.keys():
         # The query that names another one was edited, too.
         return None
-    found: frozenset[str] = frozenset()
+    changed_names: frozenset[str] = frozenset()
     for name, facts in new.items():
         changed = changed_columns(old[name], facts) if old[name] != facts else frozenset()
         if changed is None:
             return None
-        found |= changed
-    return found
+        changed_names |= changed
+    return changed_names
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,12 +155,14 @@ def _reached(below: Model, changed: Mapping[str, frozenset[str] | None]) -> froz
     return frozenset(reached)
 
 
-def affected_text(found: tuple[AffectedModel, ...], exposures: tuple[str, ...] = (), most: int = 6) -> Iterator[str]:
+def affected_text(affected: tuple[AffectedModel, ...], exposures: tuple[str, ...] = (), most: int = 6) -> Iterator[str]:
     """Yield what an edit affects: a line of models, a line of exposures; nothing if there is nothing."""
-    if found:
-        named = [f"{one.name} ({', '.join(one.columns) if one.columns is not None else 'its rows'})" for one in found]
-        more = f" and {len(named) - most} more" if len(named) > most else ""
-        yield f"affects {', '.join(named[:most])}{more}"
+    if affected:
+        models = [
+            f"{one.name} ({', '.join(one.columns) if one.columns is not None else 'its rows'})" for one in affected
+        ]
+        more = f" and {len(models) - most} more" if len(models) > most else ""
+        yield f"affects {', '.join(models[:most])}{more}"
     if exposures:
         more = f" and {len(exposures) - most} more" if len(exposures) > most else ""
         word = "exposure" if len(exposures) == 1 else "exposures"

@@ -41,7 +41,7 @@ def with_clauses(sentence: str, before: Facts | None, after: Facts) -> str:
 
 def changed_clauses(before: Facts, after: Facts) -> tuple[str, ...]:
     """Return the clauses and columns of a query that differ from those before; none: that cannot be told."""
-    found: dict[str, None] = {}
+    clauses: dict[str, None] = {}
     pairs = [("", before, after)]
     for name in sorted({*before.inlined, *after.inlined}):
         was, now = (facts.inlined.get(name, NO_FACTS) for facts in (before, after))
@@ -51,9 +51,9 @@ def changed_clauses(before: Facts, after: Facts) -> tuple[str, ...]:
             continue
         old, new = tree_of(was.sql), tree_of(now.sql)
         if old is not None and new is not None:
-            found |= dict.fromkeys(_of_query(old, new, place))
-    more = len(found) - _MOST
-    return (*islice(found, _MOST), f"{more} more") if more > 1 else tuple(found)
+            clauses |= dict.fromkeys(_of_query(old, new, place))
+    more = len(clauses) - _MOST
+    return (*islice(clauses, _MOST), f"{more} more") if more > 1 else tuple(clauses)
 
 
 def _of_query(old: exp.Expr, new: exp.Expr, place: str) -> Iterator[str]:

@@ -30,7 +30,7 @@ def with_inputs_of_now(facts: Facts, now: Names) -> Facts:
     """Return the facts with the names that inputs have now, by the earlier ones."""
     if not now:
         return facts
-    named = (replace(item, name=now.get(item.name, item.name)) for item in facts.inputs)
+    renamed_inputs = (replace(item, name=now.get(item.name, item.name)) for item in facts.inputs)
 
     def moved(state: StateFacts) -> StateFacts:
         # Its text keeps the views that it was made with.
@@ -38,13 +38,13 @@ def with_inputs_of_now(facts: Facts, now: Names) -> Facts:
         return replace(state, inputs=tuple(items))
 
     reads = {f"{kind}{old}": InputColumns(old, None) for old in now for kind in (SOURCE, REF)}
-    inputs = tuple(sorted(named, key=lambda item: (item.name, item.through)))
+    inputs = tuple(sorted(renamed_inputs, key=lambda item: (item.name, item.through)))
     return replace(_with_states(facts, moved), inputs=inputs, sql=_written(facts.sql, reads, now, {}, {}))
 
 
-def _with_states(facts: Facts, named: Callable[[StateFacts], StateFacts]) -> Facts:
+def _with_states(facts: Facts, with_new_names: Callable[[StateFacts], StateFacts]) -> Facts:
     states = {"state": facts.state, "began": facts.began, "keyed": facts.keyed}
-    return replace(facts, **{key: state and named(state) for key, state in states.items()})
+    return replace(facts, **{key: state and with_new_names(state) for key, state in states.items()})
 
 
 def with_names_of_now(manifest: Manifest, model: Model, facts: Facts) -> Facts:
@@ -53,7 +53,7 @@ def with_names_of_now(manifest: Manifest, model: Model, facts: Facts) -> Facts:
     if not own and not inputs:
         return facts
 
-    def named(state: StateFacts) -> StateFacts:
+    def with_new_names(state: StateFacts) -> StateFacts:
         read = (replace(item, renamed=inputs.get(item.name, item.renamed)) for item in state.inputs)
         return replace(state, inputs=tuple(read), renamed=own)
 
@@ -64,7 +64,7 @@ def with_names_of_now(manifest: Manifest, model: Model, facts: Facts) -> Facts:
         kind = REF if isinstance(node, Model) else SOURCE
         reads[f"{kind}{name}"] = InputColumns(name, tuple(columns) or None, complete=False)
     return replace(
-        _of_table(_with_states(facts, named), own),
+        _of_table(_with_states(facts, with_new_names), own),
         inputs=tuple(_input(item, inputs.get(item.name, {})) for item in facts.inputs),
         sql=_written(facts.sql, reads, {}, inputs, own),
     )
@@ -82,7 +82,7 @@ def _input(item: InputFacts, names: Names) -> InputFacts:
 
 
 def _of_table(facts: Facts, own: Names) -> Facts:
-    def named(names: Iterable[str]) -> tuple[str, ...]:
+    def with_new_names(names: Iterable[str]) -> tuple[str, ...]:
         return tuple(own.get(name, name) for name in names)
 
     write, table = facts.write, dict(facts.table)
@@ -98,10 +98,10 @@ def _of_table(facts: Facts, own: Names) -> Facts:
         expectations=tuple(sorted((_condition(text, own), on) for text, on in facts.expectations)),
         write=replace(
             write,
-            unique_key=tuple(sorted(named(write.unique_key))),
-            sequence_by=named(write.sequence_by),
-            check=write.check if isinstance(write.check, str) else tuple(sorted(named(write.check))),
-            exclude=tuple(sorted(named(write.exclude))),
+            unique_key=tuple(sorted(with_new_names(write.unique_key))),
+            sequence_by=with_new_names(write.sequence_by),
+            check=write.check if isinstance(write.check, str) else tuple(sorted(with_new_names(write.check))),
+            exclude=tuple(sorted(with_new_names(write.exclude))),
             delete_when=write.delete_when and _condition(write.delete_when, own),
         ),
         table=table,
@@ -150,7 +150,7 @@ def _edits(
             yield (name.meta["start"], name.meta["end"] + 1), f"`{name.name.removesuffix(old)}{now[old]}`"
     bound = bind(tree, reads, {}, sql, with_uses=True)
     unaliased, uses = bound.noted.unaliased, bound.noted.uses or {}
-    given = {
+    new_column_names = {
         at: own[column.name.lower()]
         for at, column in zip(bound.named_at, bound.columns.columns or (), strict=False)
         if isinstance(at, int) and at >= 0 and column.name.lower() in own
@@ -160,12 +160,12 @@ def _edits(
         new = columns.get(node, {}).get(name.lower()) if use.origin is not None else None
         if use.kind is UseKind.ALIAS and use.named_at in now:
             new = now[str(use.named_at)].rpartition(".")[2]
-        elif use.named_at in given and use.named_at not in unaliased:
-            new = given[use.named_at]
+        elif use.named_at in new_column_names and use.named_at not in unaliased:
+            new = new_column_names[use.named_at]
         if use.start in unaliased:
             # A column without an alias is named by its input, and keeps the name that it has in the table.
             written = sql[use.start : use.end].strip("`")
-            column, result = new or written, given.get(use.start, written)
+            column, result = new or written, new_column_names.get(use.start, written)
             if column.lower() != result.lower():
                 yield (use.start, use.end), f"`{column}` as `{result}`"
             elif new is not None:

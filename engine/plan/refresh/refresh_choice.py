@@ -71,7 +71,7 @@ class RefreshChoice:
         return self.way is Way.CHANGES and not self.unfollowed
 
     @property
-    def shown(self) -> str:
+    def full_reason(self) -> str:
         if self.way is Way.NOTHING or (self.way is Way.FULL and not self.reason):
             return ""
         if self.way is Way.FULL:
@@ -111,20 +111,27 @@ def refresh_choice(
     try:
         _check_query(manifest, model)
         _check_state(model, state, written, environment, spark_version)
-        found = tuple(_inputs(manifest, model, state, inputs, of_table)) if state is not None else ()
-        if changed := [one for one in found if one.changed]:
+        input_changes = tuple(_inputs(manifest, model, state, inputs, of_table)) if state is not None else ()
+        if changed := [one for one in input_changes if one.changed]:
             _check_writing(model)
     except _FullError as full:
         return RefreshChoice(Way.FULL, full.reason, full.hint)
     if not changed:
-        names = ", ".join(f"'{one.name}'" for one in found if one.before != one.after)
-        return RefreshChoice(Way.NOTHING, f"only files of {names} were rewritten" if names else "", inputs=found)
+        names = ", ".join(f"'{one.name}'" for one in input_changes if one.before != one.after)
+        return RefreshChoice(
+            Way.NOTHING, f"only files of {names} were rewritten" if names else "", inputs=input_changes
+        )
     names = ", ".join(f"'{one.name}'" for one in changed)
     # Whether anything that is read changed is found for any query.
-    columns = {unquoted_view(one.view): one.columns for one in found}
+    columns = {unquoted_view(one.view): one.columns for one in input_changes}
     unfollowed, hint = _unfollowed(model, columns)
-    rows = bool(model.write.history) and len(found) == 1 and _has_every_row(model.write) and _row_by_row(model, columns)
-    return RefreshChoice(Way.CHANGES, f"{names} changed", hint, found, unfollowed, row_by_row=rows)
+    rows = (
+        bool(model.write.history)
+        and len(input_changes) == 1
+        and _has_every_row(model.write)
+        and _row_by_row(model, columns)
+    )
+    return RefreshChoice(Way.CHANGES, f"{names} changed", hint, input_changes, unfollowed, row_by_row=rows)
 
 
 def _has_every_row(write: Write) -> bool:
@@ -241,19 +248,19 @@ def _inputs(
     names = read_names(model.sql)
     if state.inputs.keys() != inputs.keys():
         raise _FullError("it reads other tables than before")
-    seen: set[str] = set()
+    visited: set[str] = set()
     for item in model.inputs:
-        if item.node in seen:
+        if item.node in visited:
             continue
-        seen.add(item.node)
+        visited.add(item.node)
         node, before, now = manifest.nodes[item.node], state.inputs[item.node], inputs[item.node]
         is_table = isinstance(node, Model) and not node.computed_when_read
         if before == now and before is not None and not is_table:
             continue
         if not is_table or not isinstance(node, Model):
-            what = "a view" if isinstance(node, Model) else "not a table of this project"
+            kind = "a view" if isinstance(node, Model) else "not a table of this project"
             hint = "Make it a table." if isinstance(node, Model) else "Read it through a model."
-            raise _FullError(f"'{item.name}' changed, and is {what}", hint)
+            raise _FullError(f"'{item.name}' changed, and is {kind}", hint)
         table = of_table(node)
         if table is None or now is None or before is None or before.get("table") != table.uuid:
             raise _FullError(f"'{item.name}' was dropped and recreated")

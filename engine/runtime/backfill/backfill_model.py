@@ -87,7 +87,7 @@ def check_unread(run: Run, owner: Model, table: TableFacts) -> None:
     """
     faults = list(_unread(run, owner, table))
     if faults:
-        raise StateError.of(faults)
+        raise StateError.from_diagnostics(faults)
 
 
 def _unread(run: Run, owner: Model, table: TableFacts) -> Iterator[Diagnostic]:
@@ -239,7 +239,7 @@ def _errors_explained(model: Model) -> Iterator[None]:
     try:
         yield
     except spark_exceptions() as error:
-        raise RunError.of(diagnose(error, model)) from error
+        raise RunError.from_diagnostics(diagnose(error, model)) from error
 
 
 def _finished_state(run: Run, model: Model) -> ModelState:

@@ -30,7 +30,7 @@ from engine.relations import quoted
 from engine.runtime.context.run_context import Run
 from engine.runtime.inputs.source_file_check import modified
 from engine.runtime.inputs.stream_sources import read_upstreams
-from engine.sources import KINDS, SourceSpec, answers_of
+from engine.sources import KINDS, SourceSpec, source_traits
 from engine.sources.files import file_source, listing
 from engine.sources.iceberg import iceberg_source
 from engine.spark.internals.handles import each
@@ -74,14 +74,14 @@ class ReadInput:
             return None
         node = self.run.manifest.nodes[item.node]
         spec = node.spec if isinstance(node, Source) else None
-        answers = answers_of(spec.format) if spec is not None else None
-        if spec is None or answers is None or answers.is_table:
+        traits = source_traits(spec.format) if spec is not None else None
+        if spec is None or traits is None or traits.is_table:
             return self._table(item, spec)
         lines = [line for line, stream in enumerate(self.streams) if stream.node == item.node]
-        if answers.reads_files:
+        if traits.reads_files:
             return self._files(spec, lines)
-        if answers.records_between is not None:
-            return self._records_between(spec, lines, answers.records_between)
+        if traits.records_between is not None:
+            return self._records_between(spec, lines, traits.records_between)
         raise rejected(self.model, f"records of '{item.name}' (format {spec.format}) cannot be re-read")
 
     def _files(self, spec: SourceSpec, lines: Sequence[int]) -> DataFrame:
@@ -117,7 +117,7 @@ class ReadInput:
             bounded_spec = bounded(self.session, spec, self.run.place, begin, end)
         except StateError as error:
             diagnostic = error.diagnostic
-            raise StateError.of([diagnostic.at(Location(self.model.file), self.model.name)]) from error
+            raise StateError.from_diagnostics([diagnostic.at(Location(self.model.file), self.model.name)]) from error
         return KINDS[spec.format].read_batch(self.session, bounded_spec, self.run.place)
 
     def _beginning(self, source: int) -> dict[str, Any]:

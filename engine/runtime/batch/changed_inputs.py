@@ -48,7 +48,7 @@ def choose_refresh(
         run.manifest, model, state, written_table, inputs, of_table, run.environment, str(run.spark.version)
     )
     if model.write.refresh is RefreshSetting.INCREMENTAL and (fault := refused(model, choice, state)) is not None:
-        raise StateError.of((fault,))
+        raise StateError.from_diagnostics((fault,))
     return choice
 
 
@@ -105,7 +105,7 @@ def _explain_full(model: Model, choice: RefreshChoice, reason: str) -> str:
     if model.write.refresh is RefreshSetting.INCREMENTAL:
         full = replace(choice, way=Way.FULL, reason=reason)
         if (fault := refused(model, full)) is not None:
-            raise StateError.of((fault,))
+            raise StateError.from_diagnostics((fault,))
     return f"computed in full: {reason}"
 
 

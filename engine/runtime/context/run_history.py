@@ -22,16 +22,16 @@ _MOST_RESULTS = 20_000
 _UNFINISHED = frozenset({Status.SKIPPED.value, Status.ERROR.value})
 
 
-def note_run(document: Mapping[str, Any], previous: Mapping[str, Any] | None, folder: Path) -> None:
+def note_run(document: Mapping[str, Any], previous_results: Mapping[str, Any] | None, folder: Path) -> None:
     """Add a run to the history.
 
     Args:
         document: what run_results.json has of the run.
-        previous: what it had before.
+        previous_results: what it had before.
         folder: target/.
     """
     history = read_history(folder)
-    finished = {**history["finished"], **_finished(_results(previous or {}))}
+    finished = {**history["finished"], **_finished(_results(previous_results or {}))}
     for name in _finished(_results(document)):
         finished.pop(name, None)
     runs = _newest([_run(document), *history["runs"]])
@@ -43,11 +43,11 @@ def read_history(folder: Path) -> dict[str, Any]:
     with TargetFolder(folder) as target:
         content = target.read(FILE)
     try:
-        known = json.loads(content or b"")
+        document = json.loads(content or b"")
     except (ValueError, RecursionError):
-        known = None
-    stored = known if isinstance(known, dict) else {}
-    runs, finished = stored.get("runs"), stored.get("finished")
+        document = None
+    history = document if isinstance(document, dict) else {}
+    runs, finished = history.get("runs"), history.get("finished")
     return {
         "runs": runs if isinstance(runs, list) else [],
         "finished": finished if isinstance(finished, dict) else {},
@@ -92,11 +92,11 @@ def _result(item: Mapping[str, Any]) -> list[Any]:
 
 def _newest(runs: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """So many runs as may be stored; the newest always."""
-    kept: list[dict[str, Any]] = []
+    newest_runs: list[dict[str, Any]] = []
     results = 0
     for run in runs[:_MOST_RUNS]:
         results += len(run.get("results") or ()) if isinstance(run, dict) else 0
-        if kept and results > _MOST_RESULTS:
+        if newest_runs and results > _MOST_RESULTS:
             break
-        kept.append(run)
-    return kept
+        newest_runs.append(run)
+    return newest_runs

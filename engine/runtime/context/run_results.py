@@ -64,9 +64,9 @@ def write_results(
     deferred: Mapping[str, Mapping[str, str]] | None = None,
 ) -> Path:
     document = as_dict(results, project, arguments, deferred)
-    previous = read_results(folder)
+    previous_results = read_results(folder)
     path = write_text(folder, FILE, json.dumps(document, indent=1, default=str))
-    note_run(document, previous, folder)
+    note_run(document, previous_results, folder)
     return path
 
 

@@ -24,7 +24,7 @@ from engine.events import Status
 from engine.runtime.context.run_context import Run
 from engine.runtime.lifecycle import publish
 from engine.runtime.spark_support.spark_errors import spark_exceptions
-from engine.sources import BAD, KINDS, ORIGIN, Place, answers_of, mark_bad_records
+from engine.sources import BAD, KINDS, ORIGIN, Place, mark_bad_records, source_traits
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -161,7 +161,7 @@ class SourceRows:
         spec, kind = source.spec, KINDS[source.spec.format]
         with errors_at(source.location):
             kind.check(spec, self.place)
-            spec = answers_of(spec.format).until_now(session, spec, self.place)
+            spec = source_traits(spec.format).until_now(session, spec, self.place)
             frame = kind.read_batch(session, spec, self.place)
         if BAD in frame.columns:
             frame = mark_bad_records.without_bad(

@@ -40,7 +40,7 @@ from engine.runtime.lifecycle.fence_previous_owner import raise_fences
 from engine.runtime.operations.drop_table import check_finished
 from engine.runtime.spark_support.spark_errors import environment_fault_in, spark_exceptions, summary
 from engine.secrets.scrubber import scrub
-from engine.sources import answers_of
+from engine.sources import source_traits
 from engine.state import locked
 from engine.state.operations import Rebuild, Refresh
 from engine.state.state_path import StatePath, remove_tree
@@ -64,7 +64,7 @@ def check_blockers(run: Run, model: Model, tables: Sequence[ErasedTable]) -> Non
         *(fault for table in tables for fault in _pinning_references(table)),
     ]
     if faults:
-        raise StateError.of([fault.at(Location(model.file), model.name) for fault in faults])
+        raise StateError.from_diagnostics([fault.at(Location(model.file), model.name) for fault in faults])
 
 
 def _unfinished(run: Run, model: Model, tables: Sequence[ErasedTable]) -> Iterator[Diagnostic]:
@@ -111,7 +111,9 @@ def check_unread(run: Run, tables: Sequence[ErasedTable]) -> None:
     faults = [d for table in tables for d in unread_faults(streams, table.owner, table.relation, table.facts)]
     if faults:
         models = {model.name: model for model in run.manifest.models}
-        raise StateError.of([fault.at(Location(models[fault.node].file)) if fault.node else fault for fault in faults])
+        raise StateError.from_diagnostics(
+            [fault.at(Location(models[fault.node].file)) if fault.node else fault for fault in faults]
+        )
 
 
 # The prefix of the engine's own tags and branches.
@@ -181,7 +183,7 @@ def _may_read(manifest: Manifest, reader: Model, model: Model) -> bool:
     """Whether a stream reads a model's table, also where the table is declared as a source."""
     nodes = [manifest.nodes[item.node] for item in reader.inputs if item.stream]
     return any(
-        node.id == model.id or (isinstance(node, Source) and answers_of(node.spec.format).is_table) for node in nodes
+        node.id == model.id or (isinstance(node, Source) and source_traits(node.spec.format).is_table) for node in nodes
     )
 
 
@@ -192,7 +194,7 @@ def _explained(request: EraseRequest, failed_action: str) -> Iterator[None]:
     except spark_exceptions() as error:
         environment_fault = environment_fault_in(str(error))
         if environment_fault is not None:
-            raise RunError.of([environment_fault]) from error
+            raise RunError.from_diagnostics([environment_fault]) from error
         message = f"rows of '{request.model.name}' where {request.where} {failed_action}: {scrub(summary(str(error)))}"
         hint = "Correct the condition or the problem in the message, and run the command again."
         raise RunError("query-failed", message, hint, node=request.model.name) from error

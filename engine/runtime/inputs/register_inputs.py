@@ -13,7 +13,7 @@ from engine.plan.tables.upstream_tables import TableReading
 from engine.relations import quoted
 from engine.runtime.inputs.watermark_lag import Timed, observed, timed
 from engine.runtime.quality.bad_records import Watched
-from engine.sources import KINDS, ORIGIN, OnBadRecord, Place, answers_of, limited, mark_bad_records
+from engine.sources import KINDS, ORIGIN, OnBadRecord, Place, limited, mark_bad_records, source_traits
 from engine.sources.iceberg import iceberg_source
 from engine.sources.iceberg.snapshot_history import table_stream
 from engine.sources.spec import BadRecordLimit
@@ -94,7 +94,7 @@ def _mark(frame: DataFrame, item: Input) -> Watermark | None:
 
 
 def _skipped_by(node: object) -> str:
-    return answers_of(node.spec.format).skipped_by if isinstance(node, Source) else ""
+    return source_traits(node.spec.format).skipped_by if isinstance(node, Source) else ""
 
 
 def _policy(item: Input, manifest: Manifest) -> OnBadRecord:
@@ -131,9 +131,9 @@ def _read_input(
 def _table(
     session: SparkSession, name: str, item: Input, reading: TableReading | None, options: Mapping[str, str]
 ) -> DataFrame:
-    start, has_begun = (reading.start, reading.begun) if reading else (None, False)
+    start, has_begun = (reading.start, reading.has_begun) if reading else (None, False)
     skip = item.on_upstream_delete is OnUpstreamDelete.IGNORE
-    return table_stream(session, name, start, begun=has_begun, skip_deletes=skip, options=options)
+    return table_stream(session, name, start, has_begun=has_begun, skip_deletes=skip, options=options)
 
 
 def _event_time(frame: DataFrame, item: Input, mark: Watermark, several: Timed | None, *, bounded: bool) -> DataFrame:

@@ -171,14 +171,14 @@ def _compare(landed: Landed, reached: int | None) -> None:
             logged(landed.checkpoint, source), landed.accepted, current_times.modified_at, read_to, written_to
         )
         missing_uris += comparison.missing
-        for uri, noted in comparison.gone:
+        for uri, noted in comparison.deleted:
             gone_by_time.setdefault(noted, uri)
         for file in comparison.changed:
             changed_by_source.setdefault(landed.spec_of(file[0]).name, []).append(file)
         # Nothing of them is in the table: they are read as they are now.
         landed.accepted |= comparison.unwritten
     if missing_uris:
-        raise StateError.of((missing_files(landed.model, landed.run.place.root, missing_uris),))
+        raise StateError.from_diagnostics((missing_files(landed.model, landed.run.place.root, missing_uris),))
     for spec in landed.specs:
         if files := changed_by_source.pop(spec.name, None):
             _report_changed(landed, spec, files)
@@ -189,7 +189,7 @@ def _compare(landed: Landed, reached: int | None) -> None:
 def _report_changed(landed: Landed, spec: SourceSpec, files: list[tuple[str, int, int]]) -> None:
     fault = changed_files(landed.model, spec, landed.run.place.root, files)
     if fault.is_error:
-        raise StateError.of((fault,))
+        raise StateError.from_diagnostics((fault,))
     landed.run.emit(Diagnosed(fault))
 
 

@@ -30,10 +30,10 @@ from engine.plan.deployed.checkpoint_facts import (
 from engine.plan.source_changes import Recorded, StreamSource
 from engine.plan.tables.upstream_tables import Upstream, upstreams_of
 from engine.runtime.context.run_context import Run
-from engine.sources import answers_of
-from engine.sources.answers import normalized
+from engine.sources import source_traits
 from engine.sources.files import listing
 from engine.sources.iceberg import iceberg_source
+from engine.sources.traits import normalized
 from engine.spark.internals.plans import analysed
 from engine.state import ModelState, TableState
 from engine.state import checkpoint as spark_checkpoint
@@ -144,7 +144,7 @@ def check_sources(
 def _starts_fixed(run: Run, source: StreamSource) -> bool:
     """Whether the checkpoint has the beginning of a source before anything was read."""
     node = run.manifest.nodes[source.node]
-    return isinstance(node, Source) and answers_of(node.spec.format).fixes_start
+    return isinstance(node, Source) and source_traits(node.spec.format).fixes_start
 
 
 def record(folder: TableState, generation: int, model: Model, stream_record: Recorded) -> None:

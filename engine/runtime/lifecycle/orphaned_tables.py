@@ -13,7 +13,7 @@ from pathlib import Path
 from engine.compile import Manifest, Model, Target
 from engine.errors import Diagnostic, Level
 from engine.plan.deployed.state_folder import KnownTable, built_tables
-from engine.sources import answers_of, location
+from engine.sources import location, source_traits
 
 # After that many, one note says how many more there are.
 _NOTES = 10
@@ -28,7 +28,7 @@ def _is_rebuilt(manifest: Manifest, table: KnownTable) -> bool:
 
 
 def _without_model(manifest: Manifest, target: Target, root: Path) -> tuple[KnownTable, ...]:
-    source_names = (location(s.spec) for s in manifest.sources if answers_of(s.spec.format).is_table)
+    source_names = (location(s.spec) for s in manifest.sources if source_traits(s.spec.format).is_table)
     sources = {tuple(name.removeprefix(f"{target.catalog.name}.").rpartition(".")[::2]) for name in source_names}
     current = frozenset(str(model.deferred_from or model.relation) for model in manifest.models if model.in_catalog)
     tables = built_tables(manifest, target, root, current)

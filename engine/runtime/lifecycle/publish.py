@@ -51,7 +51,7 @@ def as_written(run: Run, model: Model, back_to: int | None = None) -> TableFacts
 def _check(run: Run, model: Model, table: TableFacts) -> None:
     main = run.lake.table(model.relation.schema, model.relation.name)
     if (fault := staged_fault(model, table, main)) is not None:
-        raise StateError.of((fault,))
+        raise StateError.from_diagnostics((fault,))
 
 
 def publish(run: Run, model: Model) -> int | None:

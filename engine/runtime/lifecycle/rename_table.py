@@ -54,7 +54,7 @@ def rename_table(target: Target, renaming: Renaming) -> None:
         StateError: `rename-blocked`, `state-unwritable`, `state-unreadable`; the next build finishes it.
     """
     folder, to, old = renaming.folder, table_state(target, renaming.model), renaming.old.name
-    tables_left = (table for table in reversed(renaming.tables) if table.uuid not in renaming.done)
+    tables_left = (table for table in reversed(renaming.tables) if table.uuid not in renaming.renamed_uuids)
     steps = [
         *(Step("renamed", partial(_rename, target.catalog, table), table.new.name) for table in tables_left),
         Step("rewritten", partial(_rewrite_state, folder, renaming)),

@@ -32,7 +32,7 @@ def announce(run: Run, model: Model) -> None:
         message = f"{model.relation} is replaced: {'; '.join(comparison.reasons)}"
         place = Location(model.file)
         diagnostic = Diagnostic(
-            "materialization-changed", message, comparison.lost, Level.WARNING, node=model.name, location=place
+            "materialization-changed", message, comparison.discarded, Level.WARNING, node=model.name, location=place
         )
         run.emit(Diagnosed(diagnostic))
 

@@ -15,9 +15,9 @@ from engine.lake.catalog import catalog_settings
 from engine.runtime.build import spark_session
 from engine.runtime.context.run_context import CORE
 from engine.runtime.spark_support.spark_errors import spark_exceptions, summary
-from engine.sources import KINDS, answers_of
+from engine.sources import KINDS, source_traits
 from engine.sources.avro import avro_values
-from engine.sources.credentials import shown, shown_setting
+from engine.sources.credentials import masked_options, shown_setting
 from engine.sources.spark_reader import known_columns, sampled
 from engine.sources.values import debezium_sample
 from engine.sources.values.declared_value import value_of
@@ -43,8 +43,8 @@ _Dumper.add_representer(_Lines, lambda dumper, text: dumper.represent_scalar("ta
 
 
 def unreadable_settings(source: Source, manifest: Manifest) -> tuple[Diagnostic, ...]:
-    found = KINDS[source.spec.format].faults(source.spec)
-    faults = {fault.message for fault in found if fault.path[0] != "schema" and fault.path != ("value", "key")}
+    spec_faults = KINDS[source.spec.format].faults(source.spec)
+    faults = {fault.message for fault in spec_faults if fault.path[0] != "schema" and fault.path != ("value", "key")}
     return tuple(error for error in manifest.errors if error.node == source.name and error.message in faults)
 
 
@@ -63,9 +63,9 @@ def _sampled(source: Source, target: Target, root: Path, target_dir: Path) -> st
     catalog_settings.prepare(target.catalog)
     with spark_session(target, target_dir, sets=(*CORE, *KINDS[spec.format].jars(spec)), brief=True) as spark:
         try:
-            answers = answers_of(spec.format)
-            if answers.change_feed(spec) is not None:
-                return _of_changes(source, answers.change_records(spark, spec, place))
+            traits = source_traits(spec.format)
+            if traits.change_feed(spec) is not None:
+                return _of_changes(source, traits.change_records(spark, spec, place))
             return declaration(source, _columns(sampled(spark, spec, place)))
         except spark_exceptions() as error:
             message = f"'{source.name}' cannot be read: {summary(str(error))}"
@@ -75,14 +75,14 @@ def _sampled(source: Source, target: Target, root: Path, target_dir: Path) -> st
 
 def _of_changes(source: Source, records: list[tuple[bytes | None, bytes | None]]) -> str:
     """The declaration of a source of change records; comments say what its connector may lose."""
-    found = debezium_sample.sample_of(records)
-    if found is None:
+    sample = debezium_sample.sample_of(records)
+    if sample is None:
         message = f"the source '{source.name}' has no change of a row to infer columns from"
         raise SetupError("sample-empty", message, "Land or send records, and run the command again.")
-    value = {**value_of(source.spec), "key": list(found.key)}
+    value = {**value_of(source.spec), "key": list(sample.key)}
     spec = replace(source.spec, settings={**source.spec.settings, "value": value})
-    columns = tuple(avro_values.AvroColumn(name, type_) for name, type_ in found.columns)
-    notes = "".join(f"# {line}\n" for note in found.notes for line in textwrap.wrap(note, _WIDTH))
+    columns = tuple(avro_values.AvroColumn(name, type_) for name, type_ in sample.columns)
+    notes = "".join(f"# {line}\n" for note in sample.notes for line in textwrap.wrap(note, _WIDTH))
     return notes + declaration(replace(source, spec=spec), columns)
 
 
@@ -109,7 +109,7 @@ def declaration(source: Source, columns: tuple[avro_values.AvroColumn, ...]) -> 
     table: dict[str, Any] = {"name": source.table, "format": spec.format}
     kind = KINDS[spec.format]
     table |= {key: _plain_value(shown_setting(spec.settings[key], key)) for key in kind.KEYS if key in spec.settings}
-    table |= {"options": shown(spec.options)} if spec.options else {}
+    table |= {"options": masked_options(spec.options)} if spec.options else {}
     table |= {key: value for key, value in (("timezone", spec.timezone), ("stream", spec.stream)) if value is not None}
     table["schema"] = _Lines(
         ",\n".join(f"{avro_values.quoted(column.name)} {column.type}" for column in columns) + "\n"

@@ -28,12 +28,12 @@ def preview(
     limit: int | None,
     target_dir: Path,
     *,
-    stored: bool = False,
+    of_table: bool = False,
     sort: Sequence[tuple[str, bool]] = (),
 ) -> CollectedRows:
     """The first rows of a model's query.
 
-    `stored`: read the model's table instead of running its query.
+    `of_table`: read the model's table instead of running its query.
     `sort`: columns to sort by, each with True if descending.
 
     Raises:
@@ -43,14 +43,14 @@ def preview(
     """
     catalog_settings.prepare(target.catalog)
     lake_check(target.catalog)
-    with spark_session(target, target_dir, sets=CORE if stored else jar_sets(manifest, [model])) as spark:
+    with spark_session(target, target_dir, sets=CORE if of_table else jar_sets(manifest, [model])) as spark:
         try:
-            if stored:
+            if of_table:
                 return collect_rows(_first_rows(spark.table(model.relation.sql), limit, sort))
             register(spark, manifest, model, target.place(root), bounded=True)
             return collect_rows(_first_rows(spark.sql(model.sql), limit, sort))
         except spark_exceptions() as error:
-            raise RunError.of(diagnose(error, model)) from error
+            raise RunError.from_diagnostics(diagnose(error, model)) from error
 
 
 def _first_rows(frame: DataFrame, limit: int | None, sort: Sequence[tuple[str, bool]]) -> DataFrame:

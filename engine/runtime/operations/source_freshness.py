@@ -21,7 +21,7 @@ from engine.runtime.context.run_context import CORE
 from engine.runtime.inputs.watermark_lag import moment
 from engine.runtime.spark_support.spark_errors import spark_exceptions, summary, unreadable
 from engine.secrets.scrubber import scrub
-from engine.sources import BAD, KINDS, Place, answers_of
+from engine.sources import BAD, KINDS, Place, source_traits
 from engine.sources.spark_reader import newest
 from engine.sources.spec import SourceSpec
 from engine.state import checkpoint as spark_checkpoint
@@ -93,7 +93,7 @@ def check_freshness(
 
 def _committed_at(source: Source) -> Callable[[SourceSpec, Place], datetime | None] | None:
     from_rows = source.freshness is not None and source.freshness.loaded_at
-    return None if from_rows else answers_of(source.spec.format).committed_at
+    return None if from_rows else source_traits(source.spec.format).committed_at
 
 
 def _check_source(session: SparkSession | None, source: Source, place: Place) -> SourceFreshness:
@@ -147,7 +147,7 @@ def unread_by_model(
     Raises EngineError: the source cannot be asked.
     """
     readers = [m for m in manifest.models if any(i.node == source.id and i.stream for i in m.inputs)]
-    count_unread = answers_of(source.spec.format).waiting
+    count_unread = source_traits(source.spec.format).waiting
     if count_unread is None or not readers:
         return {}
     position = KINDS[source.spec.format].position(session, source.spec, place)

@@ -105,7 +105,9 @@ class Quarantine:
         from pyspark.sql import functions as f
 
         empty = session.createDataFrame([], COLUMNS).drop("batch_id", "quarantined_at")
-        all_rows = reduce(lambda left, right: left.unionByName(right, allowMissingColumns=True), parts, empty)
+        all_rows = reduce(
+            lambda first_rows, second_rows: first_rows.unionByName(second_rows, allowMissingColumns=True), parts, empty
+        )
         return all_rows.withColumns({"batch_id": f.lit(batch).cast("bigint"), "quarantined_at": f.current_timestamp()})
 
     def _create_if_missing(self, session: SparkSession) -> str:

@@ -131,7 +131,9 @@ def versions(table: DataFrame, rows: DataFrame, write: Write, delete: str, delet
         *(part.withColumns({_VERSION: f.lit(0), _NEW: f.lit(False)}) for part in points),
         ends.withColumns({_VERSION: f.lit(2), _NEW: f.lit(False)}),
     ]
-    all_points = reduce(lambda left, right: left.unionByName(right, allowMissingColumns=True), parts)
+    all_points = reduce(
+        lambda first_rows, second_rows: first_rows.unionByName(second_rows, allowMissingColumns=True), parts
+    )
     in_order = Window.partitionBy(*map(column_of, keys)).orderBy(_AT, _VERSION)
     ended_versions = all_points.withColumn(TO, f.lead(f.col(_AT)[first]).over(in_order)).where(f.col(_VERSION) == 1)
     changed_versions = ended_versions.where(f.col(_NEW) | ~f.col(_OLD_TO).eqNullSafe(f.col(TO)))
@@ -139,11 +141,11 @@ def versions(table: DataFrame, rows: DataFrame, write: Write, delete: str, delet
     return dated.drop(_AT, _VERSION, _NEW, _OLD_TO)
 
 
-def same_keys(left: DataFrame, right: DataFrame, names: Sequence[str]) -> Column:
+def same_keys(first_rows: DataFrame, second_rows: DataFrame, names: Sequence[str]) -> Column:
     """Whether rows have the same values in some columns; NULL counts as a value."""
     from pyspark.sql import functions as f
 
-    equal_columns = (left[quoted(name)].eqNullSafe(right[quoted(name)]) for name in names)
+    equal_columns = (first_rows[quoted(name)].eqNullSafe(second_rows[quoted(name)]) for name in names)
     return reduce(lambda one, other: one & other, equal_columns, f.lit(True))
 
 

@@ -109,7 +109,7 @@ def check_declared(model: Model, frame: DataFrame) -> None:
     query_columns = [(column.name, column.dataType.simpleString()) for column in frame.schema.fields]
     storage_faults = storable_faults(model, [GivenColumn(name, type_) for name, type_ in query_columns])
     if faults := (*declared_faults(model, query_columns), *storage_faults):
-        raise RunError.of(faults)
+        raise RunError.from_diagnostics(faults)
     check_conditions(model, frame)
 
 
@@ -131,7 +131,7 @@ def check_columns(model: Model, frame: DataFrame, earlier_columns: frozenset[str
     """
     match = match_table(frame, model.relation.sql)
     if (fault := column_fault(model, match, earlier_columns)) is not None:
-        raise StateError.of((fault,))
+        raise StateError.from_diagnostics((fault,))
     return match
 
 

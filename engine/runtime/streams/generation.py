@@ -22,7 +22,7 @@ from engine.runtime.context.run_context import Run
 from engine.runtime.lifecycle import full_refresh, publish, replaced_materialization, reset_checkpoint
 from engine.runtime.sinks import table_setup
 from engine.runtime.streams.stream_query import StreamQuery
-from engine.sources import answers_of
+from engine.sources import source_traits
 from engine.state import ModelState, Phase, TableState
 from engine.state.checkpoint import is_unread
 from engine.state.first_offsets import has_beginnings, keep_beginnings
@@ -57,7 +57,7 @@ def _resumes(run: Run, model: Model, folder: TableState, state: ModelState) -> b
     is_same_query = comparison is not None and comparison.refusal is None and comparison.change is not Change.NEW
     nodes = [run.manifest.nodes[item.node] for item in model.inputs if item.stream]
     # Where the others begin is found again from what is there, and what is there may be corrected in between.
-    fixed = any(isinstance(node, Source) and not answers_of(node.spec.format).start_is_repeatable for node in nodes)
+    fixed = any(isinstance(node, Source) and not source_traits(node.spec.format).start_is_repeatable for node in nodes)
     return is_same_query and fixed and has_beginnings(folder.checkpoint(state.generation))
 
 

@@ -89,8 +89,8 @@ def resume_sources(
             raise
         for note in resumption.notes:
             run.emit(Diagnosed(of_reader(note, model, node)))
-        if resumption.known:
-            remembered[node.id] = dict(resumption.known)
+        if resumption.stored_facts:
+            remembered[node.id] = dict(resumption.stored_facts)
     return remembered
 
 
@@ -107,7 +107,7 @@ class Beginnings:
     def batch_fault(self, batch: int) -> EngineError | None:
         """Why a micro-batch cannot be committed: rows before it are missing; None: there are none."""
         first_snapshots = _first_snapshots(self.checkpoint, batch)
-        unread_nodes = {node for node, reading in self.readings.items() if not reading.begun}
+        unread_nodes = {node for node, reading in self.readings.items() if not reading.has_begun}
         if not unread_nodes or not first_snapshots:
             return None
         firsts = {reading.first for reading in self.readings.values()}

@@ -136,7 +136,7 @@ def _query_of_state(
     stream_record = read_source_record(folder, state.generation)
     if stream_record is not None and stream_record.order is not None:
         writer = LastWriter(state.fingerprint, facts, stream_record)
-        streams_read = StreamsRead.of(model, writer, present_streams(run, model, stream_record.streams))
+        streams_read = StreamsRead.compare(model, writer, present_streams(run, model, stream_record.streams))
         began = with_present_names(run.manifest, model, facts, writer, streams_read).began
         return began if isinstance(began, StateOrder) else None
     if not groups:

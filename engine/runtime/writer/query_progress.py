@@ -69,8 +69,8 @@ _OTHER = (StateError, OSError, ValueError, LookupError, TypeError, AttributeErro
 def unread_amounts(action: Action) -> dict[str, int]:
     sums: dict[str, int] = {}
     for unread in action.unread:
-        if unread.what and unread.count:
-            sums[unread.what] = sums.get(unread.what, 0) + unread.count
+        if unread.unit and unread.count:
+            sums[unread.unit] = sums.get(unread.unit, 0) + unread.count
     return sums
 
 

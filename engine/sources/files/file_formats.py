@@ -44,10 +44,12 @@ def faults(spec: SourceSpec, reserved: Collection[str]) -> Iterator[SpecFault]:
         if why := unsupported.get(key.lower()):
             message = f"the option '{key}' is not supported in this version: {why}"
             yield SpecFault(("options", key), message, "Remove it.", "not-supported", at_key=True)
-    others = (*reserved, *unsupported)
+    handled_elsewhere = (*reserved, *unsupported)
     # A format that a plug-in reads as files has no list.
-    if (known := OF_FILES.get(spec.format)) is not None:
-        yield from reader_faults(spec, known, f"the {spec.format} reader", reserved=others, hadoop=True)
+    if (known_options := OF_FILES.get(spec.format)) is not None:
+        yield from reader_faults(
+            spec, known_options, f"the {spec.format} reader", reserved=handled_elsewhere, hadoop=True
+        )
 
 
 def value_faults(spec: SourceSpec) -> Iterator[SpecFault]:
@@ -115,7 +117,7 @@ def _csv(reader: Any, spec: SourceSpec, path: str | list[str], place: Place) -> 
     options = {**_csv_options(spec), _FOLDERS: f"{above},{of_path}"}
     schema = StructType([*declared.fields, StructField(RAW, StringType()), StructField(_REASON, StringType())])
     frame = reader.format("headrace.CsvFormat").options(**options).schema(schema).load(path)
-    return _with_bad(frame, declared.fieldNames(), _named(_REASON), _named(RAW))
+    return _with_bad(frame, declared.fieldNames(), _column(_REASON), _column(RAW))
 
 
 def _columns(session: SparkSession, reader: Any, spec: SourceSpec, path: str | list[str], place: Place) -> DataFrame:
@@ -124,16 +126,16 @@ def _columns(session: SparkSession, reader: Any, spec: SourceSpec, path: str | l
 
     frame: DataFrame = reader.format(spec.format).options(**spec.options).schema(spec.schema).load(path)
     names = frame.columns
-    given = folder_columns.declared_in(_uris(session, spec, place, path), spec, place)
-    place.folders[spec.name] = given
+    folder_names = folder_columns.declared_in(_uris(session, spec, place, path), spec, place)
+    place.folders[spec.name] = folder_names
     reasons = []
     if spec.format == "avro":
         # Columns that a file lacks are NULL; where it lacks all, it is another kind of file.
         reasons.append(f.when(_nothing(names), "it has none of the declared columns"))
-    if given:
-        frame = folder_columns.with_folder_columns(frame, given, spec, place, "_metadata.file_path")
-        reasons.append(_named("__folders")["reason"])
-    columns = [_named("__folders")["r"][name].alias(name) if name in given else _named(name) for name in names]
+    if folder_names:
+        frame = folder_columns.with_folder_columns(frame, folder_names, spec, place, "_metadata.file_path")
+        reasons.append(_column("__folders")["reason"])
+    columns = [_column("__folders")["r"][name].alias(name) if name in folder_names else _column(name) for name in names]
     if not reasons:
         return frame.select(*columns, f.expr(f"{_FILE} as {ORIGIN}"))
     reason = f.coalesce(*reasons)
@@ -150,11 +152,11 @@ def _with_bad(frame: DataFrame, names: list[str], reason: Column, raw: Column) -
 
     bad = f.struct(reason.alias("reason"), raw.cast("binary").alias("raw"))
     return frame.select(
-        *(_named(name) for name in names), f.expr(f"{_FILE} as {ORIGIN}"), f.when(reason.isNotNull(), bad).alias(BAD)
+        *(_column(name) for name in names), f.expr(f"{_FILE} as {ORIGIN}"), f.when(reason.isNotNull(), bad).alias(BAD)
     )
 
 
-def _named(name: str) -> Column:
+def _column(name: str) -> Column:
     from pyspark.sql import functions as f
 
     return f.col(quoted(name))
@@ -163,7 +165,7 @@ def _named(name: str) -> Column:
 def _nothing(names: list[str]) -> Column:
     from pyspark.sql import functions as f
 
-    found = f.lit(True)
+    all_null = f.lit(True)
     for name in names:
-        found &= _named(name).isNull()
-    return found
+        all_null &= _column(name).isNull()
+    return all_null

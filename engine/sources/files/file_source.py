@@ -19,8 +19,7 @@ from engine.errors import SetupError
 from engine.object_store.s3_settings import is_s3
 from engine.schema import ValueForm
 from engine.schema.format_keys import FILE_KEYS
-from engine.sources.answers import Answers, ColumnsBy, KnownNow, normalized
-from engine.sources.credentials import identified, masked, shown
+from engine.sources.credentials import identified, masked, masked_options
 from engine.sources.files import file_formats, file_samples, file_schema, listing, s3_files
 from engine.sources.spec import (
     Place,
@@ -31,6 +30,7 @@ from engine.sources.spec import (
     connection_leads,
     connection_line,
 )  # fmt: skip
+from engine.sources.traits import ColumnsBy, KnownNow, SourceTraits, normalized
 from engine.sources.values.declared_value import change_feed
 
 if TYPE_CHECKING:
@@ -146,7 +146,7 @@ def position(session: SparkSession, spec: SourceSpec, place: Place) -> dict[str,
 
 
 def script(spec: SourceSpec, *, stream: bool) -> list[str]:
-    options = {**_options(spec, stream=stream), **shown(file_formats.script_options(spec))}
+    options = {**_options(spec, stream=stream), **masked_options(file_formats.script_options(spec))}
     return [
         f"spark.{'readStream' if stream else 'read'}.format({json.dumps(spec.format)})",
         f".schema({json.dumps(spec.schema or columns(spec), ensure_ascii=False)})",
@@ -223,8 +223,10 @@ def _placed(spec: SourceSpec, place: Place) -> dict[str, Any]:
     path = str(spec.settings.get("path", ""))
     inside = not listing.is_uri(path) and not path.startswith("/")
     where = path if listing.is_uri(path) else local_paths.hadoop(place.root / path)
-    found = {"location": identified(normalized(where), "location")} | ({"root": str(place.root)} if inside else {})
-    return {**found, **connection_leads(spec, place)}
+    place_facts = {"location": identified(normalized(where), "location")} | (
+        {"root": str(place.root)} if inside else {}
+    )
+    return {**place_facts, **connection_leads(spec, place)}
 
 
 def _begun_at(spec: SourceSpec, _: int | None) -> SourceSpec:
@@ -257,7 +259,7 @@ def _sampled(session: SparkSession, spec: SourceSpec, place: Place) -> StructTyp
     return file_samples.sampled(session, with_connection(spec, place), place)
 
 
-_ANSWERS = Answers(
+_TRAITS = SourceTraits(
     reads_files=True,
     change_feed=change_feed,
     change_records=_change_records,
@@ -271,12 +273,12 @@ _ANSWERS = Answers(
     newest=_newest,
     sampled=_sampled,
 )
-ANSWERS: Mapping[str, Answers] = {
-    "json": replace(_ANSWERS, columns_by=ColumnsBy.NAME),
-    "csv": replace(_ANSWERS, columns_by=ColumnsBy.POSITION, caseless=True),
-    "parquet": replace(_ANSWERS, columns_by=ColumnsBy.NAME, caseless=True),
-    "avro": replace(_ANSWERS, columns_by=ColumnsBy.NAME),
-    "orc": replace(_ANSWERS, columns_by=ColumnsBy.NAME, caseless=True),
+TRAITS: Mapping[str, SourceTraits] = {
+    "json": replace(_TRAITS, columns_by=ColumnsBy.NAME),
+    "csv": replace(_TRAITS, columns_by=ColumnsBy.POSITION, caseless=True),
+    "parquet": replace(_TRAITS, columns_by=ColumnsBy.NAME, caseless=True),
+    "avro": replace(_TRAITS, columns_by=ColumnsBy.NAME),
+    "orc": replace(_TRAITS, columns_by=ColumnsBy.NAME, caseless=True),
     # A line is its one column.
-    "text": replace(_ANSWERS, caseless=True, knows_columns=True, sampled=None),
+    "text": replace(_TRAITS, caseless=True, knows_columns=True, sampled=None),
 }

@@ -38,15 +38,15 @@ Offsets = Mapping[str, Mapping[int, int]]
 
 
 def faults(spec: SourceSpec) -> Iterator[SpecFault]:
-    said = spec.settings
+    settings = spec.settings
     yield from _topic_faults(spec)
-    if not said.get("connection"):
+    if not settings.get("connection"):
         hint = "Add 'connection: main', with a name of the target's 'connections:'."
         yield SpecFault(("connection",), f"source '{spec.name}' has no 'connection'", hint, "missing-key")
     yield from value_faults(spec, VALUE_FORMATS)
     yield from _tombstone_faults(spec)
-    yield from _start_faults(said)
-    if spec.stream is False and "max_offsets_per_trigger" in said:
+    yield from _start_faults(settings)
+    if spec.stream is False and "max_offsets_per_trigger" in settings:
         hint = "Remove it: 'stream: false' reads everything at once."
         yield SpecFault(
             ("max_offsets_per_trigger",), "'max_offsets_per_trigger' is for streams", hint, "setting-conflict", True
@@ -55,12 +55,12 @@ def faults(spec: SourceSpec) -> Iterator[SpecFault]:
 
 
 def _topic_faults(spec: SourceSpec) -> Iterator[SpecFault]:
-    said = [key for key in TOPICS if key in spec.settings]
-    if not said:
+    topic_keys = [key for key in TOPICS if key in spec.settings]
+    if not topic_keys:
         hint = f"Write one of {', '.join(TOPICS)}."
         yield SpecFault(("topic",), f"source '{spec.name}' has no 'topic'", hint, "missing-key")
-    for extra in said[1:]:
-        message = f"'{said[0]}' and '{extra}' exclude each other"
+    for extra in topic_keys[1:]:
+        message = f"'{topic_keys[0]}' and '{extra}' exclude each other"
         yield SpecFault((extra,), message, "Keep one of them.", "setting-conflict", at_key=True)
     for key in ("topic", "topics"):
         value = spec.settings.get(key, ())
@@ -97,27 +97,29 @@ def _tombstone_faults(spec: SourceSpec) -> Iterator[SpecFault]:
         yield SpecFault(("on_tombstone",), message, f"Allowed: {', '.join(TOMBSTONE_POLICIES)}.")
 
 
-def _start_faults(said: Mapping[str, Any]) -> Iterator[SpecFault]:
-    if all(key in said for key in STARTS):
+def _start_faults(settings: Mapping[str, Any]) -> Iterator[SpecFault]:
+    if all(key in settings for key in STARTS):
         message = "'starting_offsets' and 'starting_timestamp' exclude each other"
         yield SpecFault((STARTS[1],), message, "Keep one of them.", "setting-conflict", at_key=True)
-    if STARTS[0] in said and _offsets(said) is None:
+    if STARTS[0] in settings and _offsets(settings) is None:
         yield SpecFault((STARTS[0],), "'starting_offsets' cannot be read", _OFFSETS)
-    if STARTS[1] in said and starting_milliseconds(said) is None:
+    if STARTS[1] in settings and starting_milliseconds(settings) is None:
         hint = "Write it as 2024-05-01 10:00:00 (UTC) or 2024-05-01T10:00:00+02:00."
-        yield SpecFault((STARTS[1],), f"'{said[STARTS[1]]}' is not a timestamp", hint)
+        yield SpecFault((STARTS[1],), f"'{settings[STARTS[1]]}' is not a timestamp", hint)
 
 
 def _option_faults(spec: SourceSpec) -> Iterator[SpecFault]:
     client = {key: value for key, value in spec.options.items() if not is_reader_option(key)}
     yield from reader_faults(spec, KAFKA, "the kafka reader", reserved={key.lower() for key in client})
     for key, message, hint in consumer_faults(client):
-        known = near(key, (*READER_OPTIONS, *KEYS)) if not key.startswith(PREFIX) else ""
+        suggestion = near(key, (*READER_OPTIONS, *KEYS)) if not key.startswith(PREFIX) else ""
         if key.lower() in _SET_HERE:
             yield SpecFault(("options", key), f"the option '{key}' is set by Headrace", _key_of(key), at_key=True)
             continue
         code = "bad-value" if key.startswith(PREFIX) else "unknown-option"
-        yield SpecFault(("options", key), message, known if known.startswith("Did") else hint, code, at_key=True)
+        yield SpecFault(
+            ("options", key), message, suggestion if suggestion.startswith("Did") else hint, code, at_key=True
+        )
 
 
 def is_reader_option(name: str) -> bool:
@@ -136,27 +138,27 @@ def starting_offsets(spec: SourceSpec) -> str | Offsets:
     return _offsets(spec.settings) or "earliest"
 
 
-def _offsets(said: Mapping[str, Any]) -> str | Offsets | None:
+def _offsets(settings: Mapping[str, Any]) -> str | Offsets | None:
     """None if they cannot be read."""
-    value = said.get("starting_offsets")
+    value = settings.get("starting_offsets")
     if value is None or isinstance(value, str):
         return None if value is not None and value not in _WORDS else value or "earliest"
     if not isinstance(value, dict) or not value:
         return None
     if all(isinstance(inner, dict) for inner in value.values()):
         by_topic = {str(topic): _partitions(inner) for topic, inner in value.items()}
-    elif "topic" in said:
-        by_topic = {said["topic"]: _partitions(value)}
+    elif "topic" in settings:
+        by_topic = {settings["topic"]: _partitions(value)}
     else:
         return None
     return {topic: read for topic, read in by_topic.items() if read} if all(by_topic.values()) else None
 
 
 def _partitions(value: Mapping[Any, Any]) -> dict[int, int] | None:
-    found = {}
+    offsets = {}
     for partition, offset in value.items():
         number = _WORDS.get(offset, offset) if isinstance(offset, str) else offset
         if not _PARTITION.fullmatch(str(partition)) or not (_is_number(number) or number in {_FIRST, _LAST}):
             return None
-        found[int(partition)] = int(number)
-    return found or None
+        offsets[int(partition)] = int(number)
+    return offsets or None

@@ -50,5 +50,5 @@ def value_format(name: object) -> ValueFormat | None:
     module = VALUE_FORMATS.get(name) if isinstance(name, str) else None
     if module is None:
         return None
-    found: ValueFormat = import_module(module)
-    return found
+    imported: ValueFormat = import_module(module)
+    return imported

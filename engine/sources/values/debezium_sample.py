@@ -62,9 +62,11 @@ def sample_of(records: Iterable[tuple[bytes | None, bytes | None]]) -> ChangeSam
         key = tuple(key_values) if isinstance(key_values, dict) else ()
         rows = {f["field"]: f for f in _fields(schema) if "field" in f}.get("after")
         has_schema = rows is not None
-        known = {str(f["field"]): f for f in _fields(rows) if "field" in f}
-        fields |= known
-        columns |= {name: _type(f) for name, f in known.items()} or {n: _seen(v) for n, v in after.items()}
+        declared_fields = {str(f["field"]): f for f in _fields(rows) if "field" in f}
+        fields |= declared_fields
+        columns |= {name: _type(f) for name, f in declared_fields.items()} or {
+            n: _type_of_value(v) for n, v in after.items()
+        }
     if not columns:
         return None
     notes = _notes(fields, connector, has_truncate=has_truncate, sends_null=sends_null, has_schema=has_schema)
@@ -74,17 +76,17 @@ def sample_of(records: Iterable[tuple[bytes | None, bytes | None]]) -> ChangeSam
 def _part(raw: bytes | None) -> tuple[Any, Mapping[str, Any] | None]:
     """The payload of a key or value, and its schema; None where there is none."""
     try:
-        found = json.loads(raw) if raw is not None else None
+        document = json.loads(raw) if raw is not None else None
     except (ValueError, RecursionError):
         return None, None
-    if isinstance(found, dict) and set(found) == {"schema", "payload"}:
-        return found["payload"], found["schema"] if isinstance(found["schema"], dict) else None
-    return found, None
+    if isinstance(document, dict) and set(document) == {"schema", "payload"}:
+        return document["payload"], document["schema"] if isinstance(document["schema"], dict) else None
+    return document, None
 
 
 def _fields(schema: Mapping[str, Any] | None) -> list[Mapping[str, Any]]:
-    found = (schema or {}).get("fields")
-    return [field for field in found if isinstance(field, dict)] if isinstance(found, list) else []
+    declared_fields = (schema or {}).get("fields")
+    return [field for field in declared_fields if isinstance(field, dict)] if isinstance(declared_fields, list) else []
 
 
 def _type(schema: Mapping[str, Any]) -> str:
@@ -109,7 +111,7 @@ def _decimal(parameters: Mapping[str, Any]) -> str:
     return f"decimal({digits}, {scale})" if 0 <= scale <= digits <= _MOST_DIGITS else "string"
 
 
-def _seen(value: Any) -> str:
+def _type_of_value(value: Any) -> str:
     if isinstance(value, bool):
         return "boolean"
     return "bigint" if isinstance(value, int) else "double" if isinstance(value, float) else "string"

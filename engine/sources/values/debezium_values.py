@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from engine.schema import ValueForm
 from engine.schema.format_keys import DEBEZIUM_VALUE
-from engine.sources.answers import ChangeFeed
 from engine.sources.spec import BAD, ORIGIN, RAW, SKIPPED, Place, SourceSpec, SpecFault
+from engine.sources.traits import ChangeFeed
 from engine.sources.values.json_values import columns_of
 from engine.spark.internals.handles import column_of, java_column, jvm_of
 

@@ -7,8 +7,8 @@ from typing import Any
 
 from engine.errors import near
 from engine.schema import ValueForm
-from engine.sources.answers import ChangeFeed
 from engine.sources.spec import SourceSpec, SpecFault
+from engine.sources.traits import ChangeFeed
 from engine.sources.values import value_format
 
 
@@ -16,20 +16,20 @@ def change_feed(spec: SourceSpec) -> ChangeFeed | None:
     """What the records of a source are changes of; None: they are rows."""
     value = value_of(spec)
     feed = getattr(value_format(value["format"]), "change_feed", None)
-    found: ChangeFeed | None = feed(value) if feed is not None else None
-    return found
+    declared_feed: ChangeFeed | None = feed(value) if feed is not None else None
+    return declared_feed
 
 
 def value_of(spec: SourceSpec) -> dict[str, Any]:
-    said = spec.settings.get("value")
-    said = {"format": said} if isinstance(said, str) else said
-    return {"format": "json", **said} if isinstance(said, dict) else {"format": "json"}
+    declared = spec.settings.get("value")
+    declared = {"format": declared} if isinstance(declared, str) else declared
+    return {"format": "json", **declared} if isinstance(declared, dict) else {"format": "json"}
 
 
 def value_faults(spec: SourceSpec, formats: Collection[str]) -> Iterator[SpecFault]:
     """Return what is wrong with `value:` of a source whose values have one of some formats."""
-    said = spec.settings.get("value")
-    if said is not None and not isinstance(said, (dict, str)):
+    declared = spec.settings.get("value")
+    if declared is not None and not isinstance(declared, (dict, str)):
         yield SpecFault(("value",), "'value' must be a mapping", "Write value: {format: json}.", "wrong-type")
         return
     value = value_of(spec)
@@ -38,11 +38,11 @@ def value_faults(spec: SourceSpec, formats: Collection[str]) -> Iterator[SpecFau
         message = f"'{value['format']}' is not a value format"
         yield SpecFault(("value", "format"), message, near(str(value["format"]), formats))
         return
-    known = tuple(form.KEYS)
+    known_keys = tuple(form.KEYS)
     for key in value:
-        if key not in known:
+        if key not in known_keys:
             message = f"a value of format '{value['format']}' has no key '{key}'"
-            yield SpecFault(("value", key), message, near(key, known), "unknown-key", at_key=True)
+            yield SpecFault(("value", key), message, near(key, known_keys), "unknown-key", at_key=True)
         elif key != "format" and not _has_form(value[key], form.KEYS[key]):
             yield SpecFault(("value", key), f"'{key}' must be {_FORMS[form.KEYS[key]]}", "", "wrong-type")
             return

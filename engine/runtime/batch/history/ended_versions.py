@@ -63,9 +63,9 @@ def paired(rows: DataFrame, earlier_rows: DataFrame, keys: Sequence[str]) -> Dat
     return new.join(old, same_keys(new[NEW], old[OLD], keys), "full_outer")
 
 
-def same_keys(left: Column, right: Column, keys: Sequence[str]) -> Column:
+def same_keys(first: Column, second: Column, keys: Sequence[str]) -> Column:
     """Whether two structs have the same values of some keys; NULL is a value."""
-    return reduce(lambda one, other: one & other, (left[name].eqNullSafe(right[name]) for name in keys))
+    return reduce(lambda one, other: one & other, (first[name].eqNullSafe(second[name]) for name in keys))
 
 
 def differs(rows: DataFrame, write: Write) -> Column:

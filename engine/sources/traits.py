@@ -1,6 +1,6 @@
-"""What a kind of source answers of itself, beside how it is read: others ask it here, and not for its name.
+"""Traits of a kind of source, beside how it is read: others ask for them here, and not for its name.
 
-A kind is a module that `engine.sources` lists; its `ANSWERS` has one record for each of its formats. What a record does
+A kind is a module that `engine.sources` lists; its `TRAITS` has one record for each of its formats. What a record does
 not say has the answer of a kind of which nothing is known, as one of another package may be.
 
 What distinguishes a source in the checkpoint of a stream, from its declaration alone.
@@ -45,15 +45,17 @@ def of_settings(format_: str, settings: Mapping[str, Any]) -> StreamIdentity:
     facts: dict[str, Any] = {}
     for key in _TOPICS:
         if key in settings:
-            said = settings[key]
-            facts = {"pattern": said} if key == "topic_pattern" else {"topics": _names(said)}
+            topic_setting = settings[key]
+            facts = {"pattern": topic_setting} if key == "topic_pattern" else {"topics": _names(topic_setting)}
             if key == "assign":
-                facts["assigned"] = sorted(f"{topic}-{number}" for topic, some in said.items() for number in some)
+                facts["assigned"] = sorted(
+                    f"{topic}-{number}" for topic, some in topic_setting.items() for number in some
+                )
     return StreamIdentity(format_, facts)
 
 
-def _names(said: object) -> list[str]:
-    return [said] if isinstance(said, str) else sorted(str(name) for name in said)  # type: ignore[attr-defined]
+def _names(names: object) -> list[str]:
+    return [names] if isinstance(names, str) else sorted(str(name) for name in names)  # type: ignore[attr-defined]
 
 
 def normalized(path: str) -> str:
@@ -175,7 +177,7 @@ def _unnamed(_: SourceSpec) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class Answers:
+class SourceTraits:
     """What a kind of source answers, for one of its formats.
 
     What its records are:
@@ -278,4 +280,4 @@ class Answers:
 
 
 # Of a format that no module reads, and of a module that says nothing.
-UNKNOWN = Answers()
+UNKNOWN = SourceTraits()
