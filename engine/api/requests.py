@@ -132,8 +132,8 @@ def choose(manifest: Manifest, selection: Selection, root: Path, folder: Path) -
         manifest,
         selection.select,
         selection.exclude,
-        previous=previous_state,
-        named=named_selector,
+        previous_run=previous_state,
+        choose_named=named_selector,
         selector=partial(named_selection, root),
     )
     choice = replace(choice, selector=default)

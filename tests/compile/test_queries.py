@@ -130,6 +130,8 @@ def test_queries_that_spark_runs_as_streams_have_no_fault_either() -> None:
         asked += 1
         bound = bind(tree, inputs, {}, sql)
         columns = bound.columns
-        assert [*misplaced(QueryNodes.of(tree), bound.noted.key_of), *columns.faults, *columns.unresolved] == [], sql
+        assert [*misplaced(QueryNodes.of_tree(tree), bound.noted.key_of), *columns.faults, *columns.unresolved] == [], (
+            sql
+        )
         assert [f for f in check(bound, "append") if f.code in ALWAYS] == [], sql
     assert asked > 120

@@ -34,13 +34,13 @@ def _several(walk: Walk, name: str, node: exp.Expr, parts: Parts) -> None:
     """Two arrays whose elements meet."""
     type_mismatch.argued(walk, name, node, parts)
     if len(parts) > 1:
-        (_, left), (second, right) = parts[:2]
+        (_, left_value), (second, right_value) = parts[:2]
         if (
-            spark_types.element(left.type)
-            and spark_types.element(right.type)
-            and not meet(left.type, right.type, "compared")
+            spark_types.element(left_value.type)
+            and spark_types.element(right_value.type)
+            and not meet(left_value.type, right_value.type, "compared")
         ):
-            _differ(walk, name, left, right, second, node)
+            _differ(walk, name, left_value, right_value, second, node)
 
 
 def _inserted(walk: Walk, name: str, node: exp.Expr, parts: Parts) -> None:
@@ -55,8 +55,10 @@ def _inserted(walk: Walk, name: str, node: exp.Expr, parts: Parts) -> None:
             _differ(walk, name, parts[0][1], parts[2][1], parts[2][0], node)
 
 
-def _differ(walk: Walk, name: str, left: ColumnValue, right: ColumnValue, at: exp.Expr, node: exp.Expr) -> None:
-    message = f"{name}() does not take {left.type} and {right.type}"
+def _differ(
+    walk: Walk, name: str, left_value: ColumnValue, right_value: ColumnValue, at: exp.Expr, node: exp.Expr
+) -> None:
+    message = f"{name}() does not take {left_value.type} and {right_value.type}"
     walk.fault(type_mismatch.CODE, message, "Cast one of them so that the elements have the same type.", at, node)
 
 
@@ -82,8 +84,8 @@ def _sequenced(walk: Walk, name: str, node: exp.Expr, parts: Parts) -> None:
     for argument, value in parts[:2]:
         kind = family(value.type)
         if kind and kind not in _COUNTED:
-            shown = f"{type_mismatch.shown(argument)} is {value.type}"
-            message = f"{name}() counts whole numbers, dates or timestamps, and {shown}"
+            mismatch = f"{type_mismatch.short_name(argument)} is {value.type}"
+            message = f"{name}() counts whole numbers, dates or timestamps, and {mismatch}"
             walk.fault(type_mismatch.CODE, message, "Cast it.", argument, node)
             return
     type_mismatch.joined(walk, node, parts[:2], f"{name}()")
@@ -147,7 +149,7 @@ def _reversed(walk: Walk, name: str, node: exp.Expr, parts: Parts) -> None:
             walk.fault(type_mismatch.CODE, f"{name}() does not take {value.type}", hint, argument, node)
 
 
-def _made(walk: Walk, name: str, node: exp.Expr, parts: Parts) -> None:
+def _check_make_timestamp(walk: Walk, name: str, node: exp.Expr, parts: Parts) -> None:
     """`make_timestamp(date, time, zone)`, or one of six numbers (MakeTimestampLTZExpressionBuilder)."""
     if len(parts) > 3:  # noqa: PLR2004
         type_mismatch.argued(walk, name, node, parts)
@@ -169,7 +171,9 @@ def _dated(walk: Walk, name: str, node: exp.Expr, parts: Parts) -> None:
     """`to_timestamp(a, format)`: no numbers where there is a format."""
     type_mismatch.argued(walk, name, node, parts[:1])
     if len(parts) > 1 and family(parts[0][1].type) in {"small", "bigint", "decimal", "float"}:
-        message = f"{name}() with a format takes a string, and {type_mismatch.shown(parts[0][0])} is {parts[0][1].type}"
+        message = (
+            f"{name}() with a format takes a string, and {type_mismatch.short_name(parts[0][0])} is {parts[0][1].type}"
+        )
         walk.fault(type_mismatch.CODE, message, "Cast it to STRING.", parts[0][0], node)
 
 
@@ -189,9 +193,9 @@ def element_at(walk: Walk, name: str, node: exp.Expr, parts: Parts) -> None:
     type_mismatch.argued(walk, name, node, parts[:1])
     if len(parts) > 1:
         (base, container), (key, index) = parts[:2]
-        kind, of = family(container.type), family(index.type)
+        container_family, index_family = family(container.type), family(index.type)
         key_type = spark_types.entry(container.type)[0]
-        whole = kind != "array" or not of or of in {"small", "bigint"}
+        whole = container_family != "array" or not index_family or index_family in {"small", "bigint"}
         if not whole or (
             key_type is not None and not meet(spark_types.array(key_type), spark_types.array(index.type), "compared")
         ):
@@ -219,7 +223,7 @@ _RULES: dict[str, Callable[[Walk, str, exp.Expr, Parts], None]] = {
     "concat_ws": _words,
     "equal_null": _equal,
     "flatten": _flattened,
-    "make_timestamp": _made,
+    "make_timestamp": _check_make_timestamp,
     "reverse": _reversed,
     "sequence": _sequenced,
     "sort_array": _sorted,

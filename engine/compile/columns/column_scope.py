@@ -63,9 +63,9 @@ class OutputColumns:
         columns: those that are known, in order.
         open: there are others.
         rest: the node that has the others, if it is one.
-        lost: it stands for something that does not exist, which is said elsewhere.
+        unknown_relation: it stands for something that does not exist, which is said elsewhere.
         hidden: columns that a star leaves out.
-        stored: it is an input, and no part of the query.
+        is_input: it is an input, and no part of the query.
         plan: the steps that make it.
     """
 
@@ -73,8 +73,8 @@ class OutputColumns:
     open: bool = False
     rest: str | None = None
     hidden: Mapping[str, ColumnValue] = field(default_factory=dict)
-    lost: bool = False
-    stored: bool = False
+    unknown_relation: bool = False
+    is_input: bool = False
     plan: LogicalPlan = NO_PLAN
 
 
@@ -120,13 +120,13 @@ class NameRef(Struct, frozen=True):
         return f"{self.name}#{self.ids}{[*self.path]}"
 
 
-class Found(Struct, frozen=True):
+class ResolvedName(Struct, frozen=True):
     """A dotted name that was looked up.
 
     Attributes:
         value: of the whole name.
         columns: that its begin can mean.
-        taken: how many parts that took.
+        parts_used: how many parts that took.
         path: what is behind it; see `part_name`.
         unknown: the ids of such columns, by name, if nobody knows whether there is one of this name.
         outer: it was found in the SELECT around.
@@ -134,7 +134,7 @@ class Found(Struct, frozen=True):
 
     value: ColumnValue
     columns: Sequence[ColumnValue]
-    taken: int
+    parts_used: int
     path: tuple[str, ...] = ()
     unknown: dict[str, int] | None = None
     outer: bool = False
@@ -188,7 +188,7 @@ class ColumnScope:
         outer: the SELECT around it, for subqueries that look out.
         relations: what FROM reads.
         columns: what a star gives.
-        made: values under names that FROM does not have: declared windows, aliases of the SELECT.
+        computed: values under names that FROM does not have: declared windows, aliases of the SELECT.
         aliases: those of the SELECT so far, while its list is read; Spark takes none of them in OVER.
         results: columns of the SELECT that HAVING and ORDER BY see before those of FROM, while they are read.
         variables: parameters of the lambda around.
@@ -196,14 +196,14 @@ class ColumnScope:
         outside: a column of the SELECT around it was used.
         unknown: ids of columns that some of several relations may have, by name.
         plan: the steps of what FROM reads, so far.
-        used: ids of its columns that subqueries used.
+        used_in_subqueries: ids of its columns that subqueries used.
     """
 
     ctes: Mapping[str, Any]
     outer: ColumnScope | None = None
     relations: list[ScopeRelation] = field(default_factory=list)
     columns: list[ScopeColumn] = field(default_factory=list)
-    made: dict[str, ColumnValue] = field(default_factory=dict)
+    computed: dict[str, ColumnValue] = field(default_factory=dict)
     aliases: set[str] = field(default_factory=set)
     results: Mapping[str, ColumnValue] = field(default_factory=dict)
     variables: dict[str, ColumnValue] = field(default_factory=dict)
@@ -211,7 +211,7 @@ class ColumnScope:
     outside: bool = False
     unknown: dict[str, int] = field(default_factory=dict)
     plan: LogicalPlan = NO_PLAN
-    used: set[int] = field(default_factory=set)
+    used_in_subqueries: set[int] = field(default_factory=set)
     _index: dict[str, list[ColumnValue]] | None = None
 
     @property
@@ -228,18 +228,18 @@ class ColumnScope:
         """Forget what was looked up in columns that have changed since."""
         self._index = None
 
-    def named(self, name: str) -> ScopeRelation | None:
+    def relation_named(self, name: str) -> ScopeRelation | None:
         """The relation of an alias in lower case."""
         return next((r for r in self.relations if name in r.names), None)
 
     def starred(self, name: str) -> OutputColumns | None:
         """What `t.*` stands for, `t` in lower case: a relation here, or of the SELECT around (ResolveReferences)."""
         for scope in (self, self.outer):
-            relation = scope.named(name) if scope is not None else None
+            relation = scope.relation_named(name) if scope is not None else None
             if relation is not None and scope is not None:
                 if scope is not self:
                     self.outside = True
-                    scope.used.update(column.value.id for column in relation.output.columns)
+                    scope.used_in_subqueries.update(column.value.id for column in relation.output.columns)
                 return relation.output
         return None
 
@@ -251,48 +251,48 @@ class ColumnScope:
         """The value of a dotted name; raises Missing if certainly nothing has it."""
         return self.find(parts).value
 
-    def find(self, parts: Sequence[str]) -> Found:
+    def find(self, parts: Sequence[str]) -> ResolvedName:
         """What a dotted name means; raises Missing if certainly nothing has it."""
         lower = [part.lower() for part in parts]
         missing: Missing | None = None
         # Spark looks into the SELECT around a subquery, and no further.
         for scope in (self, self.outer):
             try:
-                found = scope.here(parts, lower) if scope is not None else None
+                resolved = scope.find_in_this_select(parts, lower) if scope is not None else None
             except Missing as error:
-                found, missing = None, missing or error
-            if found is not None:
+                resolved, missing = None, missing or error
+            if resolved is not None:
                 if scope is self:
-                    return found
+                    return resolved
                 self.outside = True
-                return replace(found, outer=True)
+                return replace(resolved, outer=True)
         raise missing or Missing(".".join(parts), list(self.candidates(lower)), 0)
 
-    def here(self, parts: Sequence[str], lower: list[str]) -> Found | None:
+    def find_in_this_select(self, parts: Sequence[str], lower: list[str]) -> ResolvedName | None:
         """What a dotted name means in this SELECT alone; None if it is not there."""
-        resolved, taken = self.resolved(parts, lower)
+        resolved, parts_used = self.resolved(parts, lower)
         unknown = None
         if not resolved:
-            resolved, taken, unknown = self._unknown(parts), 1, self._unknown_ids()
+            resolved, parts_used, unknown = self._unknown(parts), 1, self._unknown_ids()
             if not resolved:
                 return None
-        elif taken > 1 and not resolved[0].id:
-            relation = self.named(lower[0])
+        elif parts_used > 1 and not resolved[0].id:
+            relation = self.relation_named(lower[0])
             unknown = relation.unknown if relation is not None else None
         value = resolved[0] if len(resolved) == 1 else _either(resolved)
-        value, path = field_of(value, parts, taken)
-        return Found(value, resolved, taken, path, unknown)
+        value, path = field_of(value, parts, parts_used)
+        return ResolvedName(value, resolved, parts_used, path, unknown)
 
     def resolved(self, parts: Sequence[str], lower: list[str]) -> tuple[list[ColumnValue], int]:
         """The columns that the begin of a dotted name can mean, and how many parts that took."""
-        resolved, taken = self._qualified(parts, lower)
+        resolved, parts_used = self._qualified(parts, lower)
         if not resolved:
             if self._index is None:
                 self._index = index(self.columns)
-            resolved, taken = self._index.get(lower[0]) or self._hidden(lower[0]), 1
-        if not resolved and lower[0] in self.made:
-            resolved, taken = [self.made[lower[0]]], 1
-        return resolved, taken
+            resolved, parts_used = self._index.get(lower[0]) or self._hidden(lower[0]), 1
+        if not resolved and lower[0] in self.computed:
+            resolved, parts_used = [self.computed[lower[0]]], 1
+        return resolved, parts_used
 
     def _hidden(self, name: str) -> list[ColumnValue]:
         return [r.output.hidden[name] for r in self.relations if name in r.output.hidden]
@@ -326,9 +326,11 @@ class ColumnScope:
 
         Else `o.x` could also be a field of a column `o` that nobody knows.
         """
-        named = self.named(parts[0].lower()) if len(parts) > 1 else None
+        qualifier = self.relation_named(parts[0].lower()) if len(parts) > 1 else None
         unknown = [relation.output for relation in self.relations if relation.output.open]
-        return named is not None and not named.output.open and all(output.lost for output in unknown)
+        return (
+            qualifier is not None and not qualifier.output.open and all(output.unknown_relation for output in unknown)
+        )
 
     def candidates(self, lower: list[str]) -> Iterator[str]:
         """Names that could be meant, with the alias in front if there is one in the query."""
@@ -336,7 +338,7 @@ class ColumnScope:
             for name in relation.names[:1]:
                 yield from (f"{name}.{column.name}" for column in relation.output.columns)
         yield from (column.name for column in self.columns)
-        yield from self.made
+        yield from self.computed
         if self.outer is not None:
             yield from self.outer.candidates(lower)
 
@@ -383,10 +385,10 @@ def member(value: ColumnValue, parts: Sequence[str], position: int) -> ColumnVal
     return extended(value, name, None)
 
 
-def field_of(value: ColumnValue, parts: Sequence[str], taken: int) -> tuple[ColumnValue, tuple[str, ...]]:
+def field_of(value: ColumnValue, parts: Sequence[str], parts_used: int) -> tuple[ColumnValue, tuple[str, ...]]:
     """What the parts behind the first ones are of a value, and the names of those parts."""
     names = []
-    for position in range(taken, len(parts)):
+    for position in range(parts_used, len(parts)):
         names.append(part_name(value, parts[position]))
         value = member(value, parts, position)
     return value, tuple(names)

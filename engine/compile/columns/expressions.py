@@ -13,9 +13,9 @@ from engine.compile.columns.column_scope import (
     NOTHING,
     ColumnScope,
     ColumnValue,
-    Found,
     Missing,
     OutputColumns,
+    ResolvedName,
     ScopeColumn,
     field_of,
     member,
@@ -142,12 +142,12 @@ def _column(walk: Walk, node: exp.Expr, scope: ColumnScope) -> ColumnValue:
         bound = _result(node, parts, scope)
     try:
         # The parser finds the parameters of lambdas that have the same letter case.
-        looked_up = scope.find(parts) if bound is None else _found(bound, parts)
-        found = looked_up.value
+        looked_up = scope.find(parts) if bound is None else _field_of_bound(bound, parts)
+        column_value = looked_up.value
         walk.refer(node, parts, looked_up, scope)
         meta = identifiers[0].meta
         if "start" in meta:
-            walk.names[meta["start"]] = identifiers[-1].meta.get("end", meta["end"]) + 1, found
+            walk.names[meta["start"]] = identifiers[-1].meta.get("end", meta["end"]) + 1, column_value
             if walk.uses is not None and not (scope.variables and parts[0].lower() in scope.variables):
                 note_column(walk.uses, identifiers, scope, looked_up)
     except Missing as missing:
@@ -155,7 +155,7 @@ def _column(walk: Walk, node: exp.Expr, scope: ColumnScope) -> ColumnValue:
         walk.refer(node, parts, None, scope)
         name = parts[0].lower() if len(parts) == 1 else ""
         return ColumnValue(function_calls.constant(name))
-    return found
+    return column_value
 
 
 def _result(node: exp.Expr, parts: list[str], scope: ColumnScope) -> ColumnValue | None:
@@ -164,29 +164,31 @@ def _result(node: exp.Expr, parts: list[str], scope: ColumnScope) -> ColumnValue
     Spark's ColumnResolutionHelper.resolveColWithAgg comes after the columns of the SELECT, but inside aggregates.
     Measured: before brackets (`a[0]`) HAVING sees what FROM reads, and ORDER BY a column that has elements.
     """
-    found = scope.results.get(parts[0].lower())
-    above = node.parent if found is not None else None
+    column = scope.results.get(parts[0].lower())
+    above = node.parent if column is not None else None
     while above is not None and not isinstance(above, (exp.Having, exp.Order, exp.Query)):
         if is_aggregate(above):
             return None
         above = above.parent
-    if found is None or (isinstance(node.parent, exp.Bracket) and node.parent.this is node and not _has(found, above)):
+    if column is None or (
+        isinstance(node.parent, exp.Bracket) and node.parent.this is node and not _has(column, above)
+    ):
         return None
     try:
-        field_of(found, parts, 1)
+        field_of(column, parts, 1)
     except Missing:
         return None
-    return found
+    return column
 
 
-def _has(found: ColumnValue, clause: exp.Expr | None) -> bool:
+def _has(column: ColumnValue, clause: exp.Expr | None) -> bool:
     """Whether a column of the SELECT may have elements, for a clause that sees it then."""
-    return not isinstance(clause, exp.Having) and family(found.type) in {"", "array", "map", "struct"}
+    return not isinstance(clause, exp.Having) and family(column.type) in {"", "array", "map", "struct"}
 
 
-def _found(bound: ColumnValue, parts: list[str]) -> Found:
+def _field_of_bound(bound: ColumnValue, parts: list[str]) -> ResolvedName:
     value, path = field_of(bound, parts, 1)
-    return Found(value, [bound], 1, path)
+    return ResolvedName(value, [bound], 1, path)
 
 
 def _part_of(walk: Walk, base: exp.Expr, identifiers: list[exp.Identifier], scope: ColumnScope) -> ColumnValue:
@@ -231,7 +233,7 @@ def _bracket(walk: Walk, node: exp.Expr, scope: ColumnScope) -> ColumnValue:
         try:
             return member(base, [key.name], 0) if isinstance(key, exp.Literal) else NOTHING
         except Missing:
-            message = f"{type_mismatch.shown(node.this)} has no field '{key.name if key is not None else ''}'"
+            message = f"{type_mismatch.short_name(node.this)} has no field '{key.name if key is not None else ''}'"
             walk.fault("unknown-column", message, "Name one of its fields.", node.this, node)
             return ColumnValue(None, base.origins)
     if len(indexes) == 1:
@@ -242,7 +244,7 @@ def _bracket(walk: Walk, node: exp.Expr, scope: ColumnScope) -> ColumnValue:
 def _at_path(walk: Walk, node: exp.Expr, base: ColumnValue) -> ColumnValue:
     """`v:a.b[0]`: a part of a VARIANT is one."""
     if base.type not in {None, "variant"}:
-        message = f"a path (:) leads into a VARIANT, and {type_mismatch.shown(node.this)} is {base.type}"
+        message = f"a path (:) leads into a VARIANT, and {type_mismatch.short_name(node.this)} is {base.type}"
         hint = "Name a field with a dot, an element in brackets; parse_json(..) makes a VARIANT of a string."
         walk.fault(type_mismatch.CODE, message, hint, node.this, node)
         return ColumnValue(None, base.origins)
@@ -281,8 +283,8 @@ def _negative(walk: Walk, node: exp.Expr, scope: ColumnScope) -> ColumnValue:
     if isinstance(node.this, exp.Literal) and not node.this.is_string:
         return ColumnValue(number(node.this.name, -1))
     inner = value(walk, node.this, scope)
-    plain = inner.type is not None and is_numeric(inner.type)
-    if isinstance(node.this, exp.Cast) and isinstance(node.this.this, exp.Literal) and not plain:
+    is_number = inner.type is not None and is_numeric(inner.type)
+    if isinstance(node.this, exp.Cast) and isinstance(node.this.this, exp.Literal) and not is_number:
         # -3::string casts -3, and the tree negates what is cast.
         return ColumnValue(None)
     type_mismatch.argued(walk, "negative", node, [(node.this, inner)])
@@ -295,21 +297,21 @@ def _arithmetic(walk: Walk, node: exp.Expr, scope: ColumnScope) -> ColumnValue:
     while type(steps[-1].this) in _CHAINED:
         steps.append(steps[-1].this)
     parts = [value(walk, steps[-1].this, scope)]
-    left = parts[0]
+    left_value = parts[0]
     for step in reversed(steps):
         parts.append(value(walk, step.expression, scope))
-        left = ColumnValue(_calculated(walk, step, left, parts[-1]))
-        if left.type is not None:
-            walk.types[id(step)] = left.type
-    return ColumnValue(left.type, origins(parts))
+        left_value = ColumnValue(_calculated(walk, step, left_value, parts[-1]))
+        if left_value.type is not None:
+            walk.types[id(step)] = left_value.type
+    return ColumnValue(left_value.type, origins(parts))
 
 
-def _calculated(walk: Walk, node: exp.Expr, left: ColumnValue, right: ColumnValue) -> str | None:
+def _calculated(walk: Walk, node: exp.Expr, left_value: ColumnValue, right_value: ColumnValue) -> str | None:
     sign = _CHAINED[type(node)]
-    type_mismatch.calculated(walk, node, sign, left, right)
+    type_mismatch.calculated(walk, node, sign, left_value, right_value)
     if sign == "||":
-        return returned("concat", [left.type, right.type])
-    return arithmetic(sign, *operand_types([node.this, node.expression], [left.type, right.type]))
+        return returned("concat", [left_value.type, right_value.type])
+    return arithmetic(sign, *operand_types([node.this, node.expression], [left_value.type, right_value.type]))
 
 
 def _bits(walk: Walk, node: exp.Expr, scope: ColumnScope) -> ColumnValue:
@@ -515,10 +517,12 @@ def _computed_over(walk: Walk, node: exp.Expr, scope: ColumnScope) -> ColumnValu
     if order is None and not node.args.get("alias") and function in _RANKING:
         message = f"{function}() needs an order"
         walk.fault("misplaced-expression", message, "Write OVER (PARTITION BY .. ORDER BY ..).", node)
-    window = function_placement.named(node)
+    window = function_placement.named_window(node)
     if window is not None and window.args.get("spec") is not None:
-        named = window.args.get("order")
-        sorts = [(part, value(walk, part, scope)) for part in named.expressions] if named is not None else []
+        named_order = window.args.get("order")
+        sorts = (
+            [(part, value(walk, part, scope)) for part in named_order.expressions] if named_order is not None else []
+        )
         function_placement.framed(walk, node, window.args["spec"], function, sorts)
     elif node.args.get("spec") is not None:
         function_placement.framed(walk, node, node.args["spec"], function, sorts)
@@ -613,8 +617,8 @@ def _members(walk: Walk, node: exp.Expr, scope: ColumnScope) -> Iterator[tuple[s
         if isinstance(part, (exp.Column, exp.Alias, exp.PropertyEQ, exp.Identifier)) or (
             isinstance(part, exp.Dot) and path(part)[1] is None
         ):
-            named = part.this if isinstance(part, exp.PropertyEQ) else part
-            name = named.output_name or named.name or name
+            name_node = part.this if isinstance(part, exp.PropertyEQ) else part
+            name = name_node.output_name or name_node.name or name
         yield name, value(walk, part, scope)
 
 

@@ -47,7 +47,7 @@ from engine.compile.types.builtin_functions import BUILTIN
 from engine.compile.types.widening import wider, widest
 
 UNKNOWN = OutputColumns([], open=True)
-LOST = OutputColumns([], open=True, lost=True)
+LOST = OutputColumns([], open=True, unknown_relation=True)
 _PLACEHOLDER = "@"
 _CONSTANTS = "Select it from the table: (select x union all select y)."
 
@@ -92,15 +92,15 @@ def cte_output(walk: Walk, cte: Cte) -> OutputColumns:
     cte.busy = True
     alias = cte.node.args.get("alias")
     name_uses.note_alias(walk.uses, alias.this if isinstance(alias, exp.TableAlias) else alias, UseKind.CTE)
-    before = len(walk.found)
+    before = len(walk.findings)
     output = renamed(walk, walk.query(walk, body, cte.ctes, cte.outer), alias)
     if body is not cte.node.this:
         return output
     if cte.recursive and output.plan.streaming:
         # Once more, as what it reads of itself streams, too.
-        del walk.found[before:]
+        del walk.findings[before:]
         message = f"the recursive CTE '{cte.node.alias}' cannot read a stream"
-        walk.found.append(error("recursive-cte-on-stream", message, "Remove its input from 'streams:'.", cte.node))
+        walk.findings.append(error("recursive-cte-on-stream", message, "Remove its input from 'streams:'.", cte.node))
         cte.streaming = True
         output = renamed(walk, walk.query(walk, body, cte.ctes, cte.outer), alias)
     cte.output = walk.steps[cte.node.alias.lower()] = output
@@ -137,17 +137,17 @@ def renamed(walk: Walk, output: OutputColumns, alias: exp.Expr | None) -> Output
     for identifier in names:
         name_uses.note_alias(walk.uses, identifier, UseKind.COLUMN)
     values = [column.value for column in output.columns]
-    known = not output.open and len(names) == len(output.columns)
-    if not known:
+    is_complete = not output.open and len(names) == len(output.columns)
+    if not is_complete:
         values = [ColumnValue(None) for _ in names]
     columns = [_called(walk, i, v) for i, v in zip(names, values, strict=True)]
-    plan = under_names(output.plan, alias, output.columns, columns) if known else output.plan
+    plan = under_names(output.plan, alias, output.columns, columns) if is_complete else output.plan
     return OutputColumns(columns, plan=plan)
 
 
 def _called(walk: Walk, identifier: exp.Identifier, value: ColumnValue) -> ScopeColumn:
-    named = with_fields(value, named_at=name_uses.place_of(identifier), id=next(walk.ids))
-    return ScopeColumn(identifier.name, named)
+    renamed_value = with_fields(value, named_at=name_uses.place_of(identifier), id=next(walk.ids))
+    return ScopeColumn(identifier.name, renamed_value)
 
 
 def again(walk: Walk, output: OutputColumns) -> OutputColumns:
@@ -211,9 +211,9 @@ def _one(walk: Walk, node: exp.Expr, output: OutputColumns, names: list[str], sc
     output = renamed(walk, output, alias)
     called = alias.name.lower() if alias is not None else ""
     candidates = [called, *names[1:]] if called else names
-    given = alias.this if isinstance(alias, exp.TableAlias) else None
-    name_uses.note_alias(walk.uses, given)
-    named_at = name_uses.place_of(given) if given is not None else _named_at(walk, node, scope)
+    alias_identifier = alias.this if isinstance(alias, exp.TableAlias) else None
+    name_uses.note_alias(walk.uses, alias_identifier)
+    named_at = name_uses.place_of(alias_identifier) if alias_identifier is not None else _named_at(walk, node, scope)
     for pivot in node.args.get("pivots") or ():
         before = ColumnScope(
             scope.ctes, scope.outer, [ScopeRelation(tuple(candidates), output)], output.columns, plan=output.plan
@@ -223,7 +223,7 @@ def _one(walk: Walk, node: exp.Expr, output: OutputColumns, names: list[str], sc
         if alias is not None and alias.name:
             candidates, named_at = [alias.name.lower()], name_uses.place_of(alias.this)
             name_uses.note_alias(walk.uses, alias.this)
-    if not output.stored:
+    if not output.is_input:
         walk.steps.update(dict.fromkeys(candidates, output))
     walk.reads[id(node)] = output
     relation = ScopeRelation(tuple(candidates), output, named_at=named_at)
@@ -251,13 +251,15 @@ def _table(walk: Walk, node: exp.Expr, scope: ColumnScope) -> tuple[OutputColumn
     identifier = node.this
     if not isinstance(identifier, exp.Identifier):
         _beside(walk, identifier, scope)
-        made = function_calls.generated(walk, identifier, scope) if isinstance(identifier, exp.Expr) else None
+        generated_columns = (
+            function_calls.generated(walk, identifier, scope) if isinstance(identifier, exp.Expr) else None
+        )
         name = walk.name_of(identifier)
-        if made is None and name and (name not in BUILTIN or function_calls.scalar(name)):
+        if generated_columns is None and name and (name not in BUILTIN or function_calls.scalar(name)):
             hint = "Read files through a source: {{ source('name', 'table') }}."
             walk.fault("unknown-function", f"Spark has no table function '{name}'", hint, identifier)
-        columns = [ScopeColumn(name, walk.renewed(value)) for name, value in made or ()]
-        return OutputColumns(columns, open=made is None), [walk.name_of(identifier)]
+        columns = [ScopeColumn(name, walk.renewed(value)) for name, value in generated_columns or ()]
+        return OutputColumns(columns, open=generated_columns is None), [walk.name_of(identifier)]
     written = identifier.name
     if node.args.get("db") is None:
         cte = scope.ctes.get(written.lower())
@@ -293,23 +295,25 @@ def _input(walk: Walk, columns_known: InputColumns) -> OutputColumns:
     node = columns_known.node
 
     def column(name: str, type_: str | None) -> ScopeColumn:
-        known = spark_types.normal(type_) if type_ else None
-        certain = known is not None
-        return ScopeColumn(name, ColumnValue(known, ((node, name),), exact=True, certain=certain, id=next(walk.ids)))
+        normal_type = spark_types.normal(type_) if type_ else None
+        certain = normal_type is not None
+        return ScopeColumn(
+            name, ColumnValue(normal_type, ((node, name),), exact=True, certain=certain, id=next(walk.ids))
+        )
 
     columns = [column(name, type_) for name, type_ in columns_known.columns or ()]
     hidden = {name.lower(): column(name, type_).value for name, type_ in columns_known.hidden}
     more = columns_known.columns is None or not columns_known.complete
     time = columns_known.event_time
-    if more and time and time.lower() not in {*hidden, *(known.name.lower() for known in columns)}:
+    if more and time and time.lower() not in {*hidden, *(declared.name.lower() for declared in columns)}:
         columns.append(ScopeColumn(time, walk.renewed(unseen(node, time))))
-    output = OutputColumns(columns, more, node if more else None, hidden, stored=True)
+    output = OutputColumns(columns, more, node if more else None, hidden, is_input=True)
     if columns_known.added:
         base = ColumnScope({}, None, [ScopeRelation((), output)], columns, quiet=True)
         by_name = {column.name.lower(): column for column in columns}
         for name, sql in columns_known.added:
-            made = with_fields(_added(walk, sql, base), named_at=f"watermark {node}", id=next(walk.ids))
-            by_name[name.lower()] = ScopeColumn(name, made)
+            added_value = with_fields(_added(walk, sql, base), named_at=f"watermark {node}", id=next(walk.ids))
+            by_name[name.lower()] = ScopeColumn(name, added_value)
         output = replace(output, columns=list(by_name.values()))
     return output
 
@@ -329,9 +333,9 @@ def _lateral(walk: Walk, node: exp.Expr, scope: ColumnScope) -> tuple[OutputColu
     inner = node.this
     if isinstance(inner, exp.Subquery):
         return walk.query(walk, inner.this, with_ctes(inner, scope.ctes, scope), scope), []
-    made = function_calls.generated(walk, inner, scope)
-    if made is not None:
-        return OutputColumns([ScopeColumn(name, walk.renewed(value)) for name, value in made]), []
+    generated_columns = function_calls.generated(walk, inner, scope)
+    if generated_columns is not None:
+        return OutputColumns([ScopeColumn(name, walk.renewed(value)) for name, value in generated_columns]), []
     name = walk.name_of(inner)
     if function_calls.scalar(name):
         walk.fault("unknown-function", f"{name}() does not return rows", "Write explode(..), or a subquery.", inner)
@@ -347,15 +351,15 @@ def _values(walk: Walk, node: exp.Expr, scope: ColumnScope) -> tuple[OutputColum
     rows = [row.expressions if isinstance(row, exp.Tuple) else [row] for row in node.expressions]
     rows_of_values = [[walk.value(item, scope) for item in row] for row in rows]
     for row, values in zip(rows, rows_of_values, strict=True):
-        for item, given in zip(row, values, strict=True):
-            if given.origins or item.find(exp.Query) is not None:
+        for item, item_value in zip(row, values, strict=True):
+            if item_value.origins or item.find(exp.Query) is not None:
                 walk.fault(
                     "misplaced-expression", "VALUES takes constants, and this uses a column", _CONSTANTS, item, node
                 )
     width = len(rows_of_values[0]) if rows_of_values else 0
     places = [[row[place] for row in rows_of_values if place < len(row)] for place in range(width)]
-    made = (walk.renewed(ColumnValue(widest(v.type for v in place), origins(place))) for place in places)
-    columns = [ScopeColumn(f"col{number}", value) for number, value in enumerate(made, 1)]
+    column_values = (walk.renewed(ColumnValue(widest(v.type for v in place), origins(place))) for place in places)
+    columns = [ScopeColumn(f"col{number}", value) for number, value in enumerate(column_values, 1)]
     return OutputColumns(columns, plan=SourcePlan(node=node, columns=plan_columns(columns))), []
 
 
@@ -393,25 +397,25 @@ def _join(walk: Walk, join: exp.Expr, scope: ColumnScope) -> None:
 
 
 def _merged(
-    walk: Walk, join: exp.Expr, common: list[exp.Identifier], left: ColumnScope, right: ColumnScope
+    walk: Walk, join: exp.Expr, common: list[exp.Identifier], left_scope: ColumnScope, right_scope: ColumnScope
 ) -> tuple[list[ScopeColumn], list[Pair]]:
     """The columns of a join by USING: the common ones once and first; and the pairs that are compared."""
     kind, using = join_kind(join), bool(join.args.get("using"))
     pairs: list[Pair] = []
     merged: list[ScopeColumn] = []
     for identifier in common:
-        ours, theirs = _common(walk, identifier, left), _common(walk, identifier, right)
+        ours, theirs = _common(walk, identifier, left_scope), _common(walk, identifier, right_scope)
         walk.influence(origins([ours, theirs]), "join")
         type_mismatch.compared(walk, identifier, (identifier, ours), (identifier, theirs))
         value = theirs if kind == "right" else ours
         if kind == "full":
             value = walk.renewed(ColumnValue(wider(ours.type, theirs.type), origins([ours, theirs])))
         pairs.append((identifier if using else join, ours.id, theirs.id, value.id))
-        columns = right.columns if kind == "right" else left.columns
+        columns = right_scope.columns if kind == "right" else left_scope.columns
         like = (c.name for c in columns if c.name.lower() == identifier.name.lower())
         merged.append(ScopeColumn(next(like, identifier.name), value))
-    taken = {identifier.name.lower() for identifier in common}
-    rest = (c for c in [*left.columns, *right.columns] if c.name.lower() not in taken)
+    common_names = {identifier.name.lower() for identifier in common}
+    rest = (c for c in [*left_scope.columns, *right_scope.columns] if c.name.lower() not in common_names)
     return [*merged, *rest], pairs
 
 

@@ -89,10 +89,10 @@ def call(walk: Walk, name: str, node: exp.Expr, scope: ColumnScope) -> ColumnVal
 def _check_unit(walk: Walk, name: str, node: exp.Expr) -> None:
     """Report a unit for which a function gives NULL in every row; the tree has units spelled in another way."""
     start = node.meta.get("start", -1)
-    found = unknown_unit(name, walk.text[start:]) if name in UNITS and start >= 0 else None
-    if found is not None:
-        message = f"{name}() has no unit '{found[0]}': it would be NULL in every row"
-        walk.faults.setdefault(start, QueryFinding("time-part", message, found[1], start))
+    unit_and_hint = unknown_unit(name, walk.text[start:]) if name in UNITS and start >= 0 else None
+    if unit_and_hint is not None:
+        message = f"{name}() has no unit '{unit_and_hint[0]}': it would be NULL in every row"
+        walk.faults.setdefault(start, QueryFinding("time-part", message, unit_and_hint[1], start))
 
 
 def _checked(walk: Walk, name: str, node: exp.Expr, parts: list[tuple[exp.Expr, ColumnValue]]) -> None:
@@ -102,7 +102,7 @@ def _checked(walk: Walk, name: str, node: exp.Expr, parts: list[tuple[exp.Expr, 
     elif name in {"greatest", "least"}:
         type_mismatch.alike(walk, node, parts, f"{name}()")
     elif name in _LOOKING:
-        type_mismatch.held(walk, name, node, parts)
+        type_mismatch.check_searched_element(walk, name, node, parts)
     elif name == "concat":
         type_mismatch.concatenated(walk, node, parts)
     elif name == "array_sort" and len(parts) == _PAIR:
@@ -151,7 +151,7 @@ def _parameters(name: str, values: list[ColumnValue]) -> list[ColumnValue]:
     if name in {"transform_keys", "transform_values", "map_filter"}:
         return [part(first, type_) for type_ in spark_types.entry(first.type)]
     if name == "map_zip_with" and len(values) > 1:
-        (key, value), (other, second) = (spark_types.entry(given.type) for given in values[:2])
+        (key, value), (other, second) = (spark_types.entry(map_value.type) for map_value in values[:2])
         # The keys of both maps are cast to one type (TypeCoercion.MapZipWithCoercion).
         keys = ColumnValue(wider(key, other), origins(values[:2]))
         return [keys, part(first, value), part(values[1], second)]
@@ -164,11 +164,13 @@ def _parameters(name: str, values: list[ColumnValue]) -> list[ColumnValue]:
 
 def _higher(walk: Walk, name: str, arguments: Arguments, scope: ColumnScope) -> ColumnValue:
     """A function that takes a function."""
-    plain = [a for a in arguments if not isinstance(a, exp.Lambda)]
-    values = _values(walk, plain, scope)
+    value_arguments = [a for a in arguments if not isinstance(a, exp.Lambda)]
+    values = _values(walk, value_arguments, scope)
     if not values:
         return NOTHING
-    type_mismatch.argued(walk, name, plain[0].parent or plain[0], list(zip(plain, values, strict=False)))
+    type_mismatch.argued(
+        walk, name, value_arguments[0].parent or value_arguments[0], list(zip(value_arguments, values, strict=False))
+    )
     parameters = _parameters(name, values)
     bodies = [_body(walk, a, parameters, scope) for a in arguments if isinstance(a, exp.Lambda)]
     if name in _DECIDING:
@@ -207,12 +209,14 @@ def _body(walk: Walk, function: exp.Expr, parameters: list[ColumnValue], scope: 
 
 
 _HIGHER: dict[str, Callable[[list[str | None], str | None], str | None]] = {
-    "aggregate": lambda found, body: body if found[1] is not None else None,
-    "map_zip_with": lambda found, body: spark_types.map_of(wider(*(spark_types.entry(f)[0] for f in found[:2])), body),
-    "reduce": lambda found, body: body if found[1] is not None else None,
+    "aggregate": lambda argument_types, body: body if argument_types[1] is not None else None,
+    "map_zip_with": lambda argument_types, body: spark_types.map_of(
+        wider(*(spark_types.entry(f)[0] for f in argument_types[:2])), body
+    ),
+    "reduce": lambda argument_types, body: body if argument_types[1] is not None else None,
     "transform": lambda _, body: spark_types.array(body),
-    "transform_keys": lambda found, body: spark_types.map_of(body, spark_types.entry(found[0])[1]),
-    "transform_values": lambda found, body: spark_types.map_of(spark_types.entry(found[0])[0], body),
+    "transform_keys": lambda argument_types, body: spark_types.map_of(body, spark_types.entry(argument_types[0])[1]),
+    "transform_values": lambda argument_types, body: spark_types.map_of(spark_types.entry(argument_types[0])[0], body),
     "zip_with": lambda _, body: spark_types.array(body),
 }
 

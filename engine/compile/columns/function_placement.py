@@ -88,8 +88,8 @@ def filtered(walk: Walk, function: exp.Expr, where: exp.Expr) -> None:
         )
     for part in where.walk(prune=lambda node: isinstance(node, exp.Query)):
         if isinstance(part, exp.Window) or is_aggregate(part):
-            what = "a function with OVER" if isinstance(part, exp.Window) else "an aggregate"
-            walk.fault(CODE, f"{what} is used in FILTER", "Compute it in a subquery.", part, where)
+            description = "a function with OVER" if isinstance(part, exp.Window) else "an aggregate"
+            walk.fault(CODE, f"{description} is used in FILTER", "Compute it in a subquery.", part, where)
             return
 
 
@@ -108,7 +108,11 @@ def over(walk: Walk, node: exp.Expr, function: exp.Expr) -> None:
     if name in BUILTIN and name not in AGGREGATES | RANKING:
         message = f"{name}() is not an aggregate or window function and takes no OVER"
         walk.fault(CODE, message, "Remove OVER, or aggregate: max(..) over (..).", function, node)
-    if (within or name == "median") and name in _WHOLE_WINDOWS and any(_ordered(part) for part in (node, named(node))):
+    if (
+        (within or name == "median")
+        and name in _WHOLE_WINDOWS
+        and any(_ordered(part) for part in (node, named_window(node)))
+    ):
         message = f"{name}() over a window takes all its rows: no ORDER BY and no frame"
         walk.fault(CODE, message, "Write OVER (PARTITION BY ..).", function, node)
     if isinstance(function.args.get("this"), exp.Distinct):
@@ -120,7 +124,7 @@ def _ordered(window: exp.Expr | None) -> bool:
     return window is not None and (window.args.get("order") is not None or window.args.get("spec") is not None)
 
 
-def named(window: exp.Expr) -> exp.Expr | None:
+def named_window(window: exp.Expr) -> exp.Expr | None:
     """The window that an OVER names."""
     select = window.find_ancestor(exp.Select)
     windows = (select.args.get("windows") or ()) if select is not None else ()
@@ -137,8 +141,8 @@ def over_alias(walk: Walk, window: exp.Expr, scope: ColumnScope) -> None:
         return
     select = window.find_ancestor(exp.Select)
     windows = (select.args.get("windows") or ()) if select is not None else ()
-    named = (one for one in windows if one.name.lower() == window.alias.lower())
-    for part in (window, *named):
+    named_windows = (one for one in windows if one.name.lower() == window.alias.lower())
+    for part in (window, *named_windows):
         for column in part.find_all(exp.Column):
             name = column.parts[0].name.lower()
             inside = column.find_ancestor(exp.Select, exp.Lambda) is select
@@ -180,8 +184,8 @@ def framed(
 
 def _is_whole(spec: exp.Expr, kind: str, function: str) -> bool:
     start, side, end = (spec.args.get(key) for key in ("start", "start_side", "end"))
-    wanted = "RANGE" if function == "cume_dist" else "ROWS"
-    return kind == wanted and (start, str(side).upper(), end or "CURRENT ROW") == _WHOLE_FRAME
+    expected_kind = "RANGE" if function == "cume_dist" else "ROWS"
+    return kind == expected_kind and (start, str(side).upper(), end or "CURRENT ROW") == _WHOLE_FRAME
 
 
 def _bounded(

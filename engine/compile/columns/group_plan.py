@@ -86,10 +86,10 @@ def _check_aliases(plan: LogicalPlan, keys: list[Key], items: list[GroupedItem],
     """A name of ALL or an alias may not stand for what uses an alias itself; over tables, other keys may use one."""
     own = {id(item.node.unalias()) for item in items}
     for key in keys:
-        if values.of(key.node).alias and (plan.streaming or id(key.node) in own):
+        if values.value_of(key.node).alias and (plan.streaming or id(key.node) in own):
             over = " on a stream" if plan.streaming else ""
             message = f"GROUP BY{over} cannot use a computed alias of the same SELECT"
-            values.walk.found.append(error("agg-alias-key", message, "Compute it in a subquery.", key.node))
+            values.walk.findings.append(error("agg-alias-key", message, "Compute it in a subquery.", key.node))
 
 
 def _only(plan: LogicalPlan, columns: tuple[PlanColumn, ...]) -> LogicalPlan:
@@ -99,15 +99,15 @@ def _only(plan: LogicalPlan, columns: tuple[PlanColumn, ...]) -> LogicalPlan:
     return Projection(node=plan.node, columns=columns, children=(plan,), sources=same, open=plan.open)
 
 
-def _keys(given: Iterable[GroupKey], items: list[GroupedItem], values: ExpressionReader) -> Iterator[Key]:
-    named = {item.column.id: item for item in items}
-    for key in given:
-        item = named.get(key.column.value.id) if key.column is not None else None
-        node, value = (key.node, values.of(key.node)) if item is None else (item.node.unalias(), item.value)
+def _keys(group_keys: Iterable[GroupKey], items: list[GroupedItem], values: ExpressionReader) -> Iterator[Key]:
+    items_by_id = {item.column.id: item for item in items}
+    for key in group_keys:
+        item = items_by_id.get(key.column.value.id) if key.column is not None else None
+        node, value = (key.node, values.value_of(key.node)) if item is None else (item.node.unalias(), item.value)
         if (window := values.declared(node)) is not None and (item is None or _is_rewritten(key.node)):
             value = PlanValue(window, window, frozenset({window.id}), window.type)
-        made = _key(node, value)
-        yield made if key.always else replace(made, always=False)
+        plan_key = _key(node, value)
+        yield plan_key if key.always else replace(plan_key, always=False)
 
 
 def _is_rewritten(node: exp.Expr) -> bool:
@@ -118,8 +118,8 @@ def _is_rewritten(node: exp.Expr) -> bool:
 
 def _key(node: exp.Expr, value: PlanValue) -> Key:
     column = value.column
-    lost = value.lost or (column.lost if column is not None else None)
-    return Key(node, column, value.refs, value.constant, lost, value.type, value.inherits)
+    lost_at = value.watermark_lost_at or (column.watermark_lost_at if column is not None else None)
+    return Key(node, column, value.refs, value.constant, lost_at, value.type, value.inherits)
 
 
 def read_windows(node: exp.Select, values: ExpressionReader) -> None:
@@ -127,7 +127,7 @@ def read_windows(node: exp.Select, values: ExpressionReader) -> None:
     clause = node.args.get("group")
     for call in clause.find_all(exp.Anonymous, exp.Column) if clause is not None else ():
         if values.declared(call) is None and isinstance(call, exp.Anonymous) and call.name.lower() in WINDOWS:
-            values.of(call)
+            values.value_of(call)
 
 
 def read_order(node: exp.Select, values: ExpressionReader) -> None:
@@ -137,10 +137,10 @@ def read_order(node: exp.Select, values: ExpressionReader) -> None:
         for ordered in clause.expressions if clause is not None else ():
             key = ordered.this if isinstance(ordered, exp.Ordered) else ordered
             if not isinstance(key, exp.Literal):
-                values.of(key)
+                values.value_of(key)
     qualify = node.args.get("qualify")
     if qualify is not None:
-        values.of(qualify.this)
+        values.value_of(qualify.this)
 
 
 def _check_grouped(plan: LogicalPlan, keys: list[Key], items: list[GroupedItem], values: ExpressionReader) -> None:
@@ -148,7 +148,7 @@ def _check_grouped(plan: LogicalPlan, keys: list[Key], items: list[GroupedItem],
     if values.step.correlated:
         same = {_text(key.node, values) for key in keys}
         by_key = {id(item.node) for item in items if _by_item(item, keys) or _text(item.node, values) in same}
-        values.walk.found.extend(beside_groups([item.node for item in items], values.step.correlated, by_key))
+        values.walk.findings.extend(beside_groups([item.node for item in items], values.step.correlated, by_key))
     if plan.open or _is_misspelled(keys, values):
         return
     ids = _grouped_ids(keys, values)
@@ -156,13 +156,13 @@ def _check_grouped(plan: LogicalPlan, keys: list[Key], items: list[GroupedItem],
     for item in items:
         column = next(_loose_beside(item.node, ids, grouped, values), None)
         if column is not None:
-            shown = _shown(column)
+            dotted_name = _dotted_name(column)
             message = f"'{column.name}' is neither grouped by nor inside an aggregate"
-            hint = f"Add it to the GROUP BY, or write max({shown}) or any_value({shown})."
+            hint = f"Add it to the GROUP BY, or write max({dotted_name}) or any_value({dotted_name})."
             if not isinstance(column, exp.Column):
                 message = f"{column.name}() is neither grouped by nor inside an aggregate"
                 hint = "Compute it in an outer SELECT, from the window."
-            values.walk.found.append(error("agg-not-grouped", message, hint, column))
+            values.walk.findings.append(error("agg-not-grouped", message, hint, column))
             return
 
 
@@ -178,11 +178,15 @@ def _check_behind(
     for clause, part in _behind(node):
         # Spark has the time no more, and knows a window by the name of its function alone (measured, Spark 4.1.4).
         calls = ((column, values.declared(column)) for column in part.find_all(exp.Column))
-        lost = next((column for column, window in calls if window is not None and window.id not in ids), None)
-        if lost is not None:
-            message = f"{clause} sees groups, and '{_shown(lost)}' is not grouped by"
-            hint = f"Add the window to the GROUP BY, or select max({_shown(lost)}) and use that column."
-            values.walk.found.append(error("agg-not-grouped", message, hint, lost))
+        ungrouped_window = next(
+            (column for column, window in calls if window is not None and window.id not in ids), None
+        )
+        if ungrouped_window is not None:
+            message = f"{clause} sees groups, and '{_dotted_name(ungrouped_window)}' is not grouped by"
+            hint = (
+                f"Add the window to the GROUP BY, or select max({_dotted_name(ungrouped_window)}) and use that column."
+            )
+            values.walk.findings.append(error("agg-not-grouped", message, hint, ungrouped_window))
             return
     if plan.open or node.args.get("distinct") is not None or _is_misspelled(keys, values):
         return
@@ -192,17 +196,17 @@ def _check_behind(
         loose = (c for c in _loose_beside(part, ids, grouped, values) if not _is_name(c, names))
         column = next(loose, None)
         if column is not None:
-            shown = _shown(column)
-            message = f"{clause} sees groups, and '{shown}' is neither grouped by nor inside an aggregate"
-            hint = f"Add it to the GROUP BY, or write max({shown}) or any_value({shown})."
-            values.walk.found.append(error("agg-not-grouped", message, hint, column))
+            dotted_name = _dotted_name(column)
+            message = f"{clause} sees groups, and '{dotted_name}' is neither grouped by nor inside an aggregate"
+            hint = f"Add it to the GROUP BY, or write max({dotted_name}) or any_value({dotted_name})."
+            values.walk.findings.append(error("agg-not-grouped", message, hint, column))
 
 
 def _grouped_ids(keys: list[Key], values: ExpressionReader) -> set[int]:
     """The columns that a group has one value of; of several windows, which are reported, all."""
     windows = {column.id for column in values.step.windows.values()}
-    made = values.made() if len(windows) > 1 else values.made() - windows
-    return made | {key.column.id for key in keys if key.column is not None}
+    computed_ids = values.computed_ids() if len(windows) > 1 else values.computed_ids() - windows
+    return computed_ids | {key.column.id for key in keys if key.column is not None}
 
 
 def _is_misspelled(keys: list[Key], values: ExpressionReader) -> bool:
@@ -211,7 +215,7 @@ def _is_misspelled(keys: list[Key], values: ExpressionReader) -> bool:
     return any(values.resolve(column) is None and not values.walk.refs[id(column)].is_parameter for column in columns)
 
 
-def _shown(column: exp.Expr) -> str:
+def _dotted_name(column: exp.Expr) -> str:
     return ".".join(part.name for part in column.parts) if isinstance(column, exp.Column) else column.name
 
 
@@ -262,8 +266,8 @@ def _loose(node: exp.Expr, ids: set[int], texts: set[str], values: ExpressionRea
     if fault is not None and fault.code == "unknown-function":
         # It may be a misspelled aggregate, and is reported already.
         return
-    made = values.of(node).column
-    if (made is not None and made.id in ids) or (texts and _text(node, values) in texts):
+    computed_column = values.value_of(node).column
+    if (computed_column is not None and computed_column.id in ids) or (texts and _text(node, values) in texts):
         return
     if isinstance(node, exp.Anonymous) and node.name.lower() == "window_time":
         yield node
@@ -274,8 +278,10 @@ def _loose(node: exp.Expr, ids: set[int], texts: set[str], values: ExpressionRea
 
 def _is_loose(node: exp.Column, ids: set[int], texts: set[str], values: ExpressionReader) -> bool:
     column = values.resolve(node)
-    given = values.read | {window.id for window in values.step.windows.values()}
-    return column is not None and column.column.id in given - ids and not (texts and _text(node, values) in texts)
+    readable_ids = values.read | {window.id for window in values.step.windows.values()}
+    return (
+        column is not None and column.column.id in readable_ids - ids and not (texts and _text(node, values) in texts)
+    )
 
 
 def _text(node: exp.Expr, values: ExpressionReader) -> str:
@@ -287,7 +293,7 @@ def _column_text(values: ExpressionReader, column: exp.Column | exp.Identifier) 
     """What a column refers to; of what is not known, the name."""
     if isinstance(column, exp.Identifier):
         return values.walk.part_names.get(id(column), column.name.lower())
-    found = values.resolve(column)
-    if found is not None and found.column.known:
-        return f"#{found.column.id}{[*path_of(found)]}"
+    plan_name = values.resolve(column)
+    if plan_name is not None and plan_name.column.is_certain:
+        return f"#{plan_name.column.id}{[*path_of(plan_name)]}"
     return ".".join(part.name.lower() for part in column.parts)

@@ -26,19 +26,19 @@ _SORTED_BY = "Write (a, b) -> case when a < b then 1 when a > b then -1 else 0 e
 
 def placed(walk: Walk, name: str, arguments: Sequence[exp.Expr]) -> None:
     """Report a function in place of a value, and one with too many or too few parameters."""
-    taken = _TAKEN.get(name, {})
+    counts_by_place = _TAKEN.get(name, {})
     if name not in BUILTIN:
         return
     for place, argument in enumerate(arguments):
         if not isinstance(argument, exp.Lambda):
             continue
-        counts, given = taken.get(place), len(argument.expressions)
+        counts, count = counts_by_place.get(place), len(argument.expressions)
         if counts is None:
-            message = f"{name}() does not take a function{' there' if taken else ''}"
+            message = f"{name}() does not take a function{' there' if counts_by_place else ''}"
             walk.fault(_CODE, message, "Write a value in place of x -> ..", argument)
-        elif given not in counts:
-            wanted = " or ".join(map(str, counts))
-            message = f"the function that {name}() takes has {wanted} parameter{'s' * (counts[-1] > 1)}, not {given}"
+        elif count not in counts:
+            expected = " or ".join(map(str, counts))
+            message = f"the function that {name}() takes has {expected} parameter{'s' * (counts[-1] > 1)}, not {count}"
             walk.fault(_CODE, message, _example(counts[-1]), argument)
 
 

@@ -45,16 +45,16 @@ def _pivoted(walk: Walk, pivot: exp.Expr, scope: ColumnScope) -> Iterator[ScopeC
     walk.influence(origins(by), "group")
     for call in pivot.expressions:
         _aggregated(walk, call, scope)
-    named = _names([*(field.this for field in fields), *pivot.expressions])
-    yield from (column for column in scope.columns if column.name.lower() not in named)
+    pivot_names = _names([*(field.this for field in fields), *pivot.expressions])
+    yield from (column for column in scope.columns if column.name.lower() not in pivot_names)
     for field in fields:
         for item in field.expressions:
             value, sure = _value(item)
             for name, certain, result in results:
                 several = len(results) > 1
-                shown = f"{value}_{name}" if several else value
-                made = walk.renewed(ColumnValue(result.type, result.origins))
-                yield ScopeColumn(shown, made, sure and (certain or not several))
+                result_name = f"{value}_{name}" if several else value
+                result_value = walk.renewed(ColumnValue(result.type, result.origins))
+                yield ScopeColumn(result_name, result_value, sure and (certain or not several))
 
 
 def _aggregated(walk: Walk, call: exp.Expr, scope: ColumnScope) -> None:
@@ -98,17 +98,17 @@ def _names(nodes: list[exp.Expr]) -> set[str]:
 def _unpivoted(walk: Walk, pivot: exp.Expr, scope: ColumnScope) -> Iterator[ScopeColumn]:
     fields = [field for field in pivot.args.get("fields") or () if isinstance(field, exp.In)]
     items = [_bare(item) for field in fields for item in field.expressions]
-    named = _names(items)
-    yield from (column for column in scope.columns if column.name.lower() not in named)
+    unpivoted_names = _names(items)
+    yield from (column for column in scope.columns if column.name.lower() not in unpivoted_names)
     rows = [[(part, walk.value(part, scope)) for part in _parts(item)] for item in items]
     for field in fields:
         yield ScopeColumn(field.this.name, walk.renewed(ColumnValue("string")))
-    targets = [part for given in pivot.expressions for part in _parts(given)]
+    targets = [part for expression in pivot.expressions for part in _parts(expression)]
     for place, target in enumerate(targets):
         parts = [row[place] for row in rows if place < len(row)]
         type_mismatch.joined(walk, pivot, parts, "UNPIVOT")
-        made = ColumnValue(widest(v.type for _, v in parts), origins([v for _, v in parts]))
-        yield ScopeColumn(target.name, walk.renewed(made))
+        common_value = ColumnValue(widest(v.type for _, v in parts), origins([v for _, v in parts]))
+        yield ScopeColumn(target.name, walk.renewed(common_value))
 
 
 def _bare(item: exp.Expr) -> exp.Expr:
@@ -126,19 +126,28 @@ def _steps(walk: Walk, pivot: exp.Expr, scope: ColumnScope, output: Sequence[Sco
     plan, ids = scope.plan, {column.name.lower(): column.value.id for column in output}
     fields = [field for field in pivot.args.get("fields") or () if isinstance(field, exp.In)]
     if pivot.args.get("unpivot"):
-        named = {c.name.lower() for field in fields for e in field.expressions for c in e.find_all(exp.Column)}
-        kept = tuple(c for c in plan.columns if c.name not in named)
-        refs = frozenset(c.id for c in plan.columns if c.name in named)
+        unpivoted_names = {
+            c.name.lower() for field in fields for e in field.expressions for c in e.find_all(exp.Column)
+        }
+        other_columns = tuple(c for c in plan.columns if c.name not in unpivoted_names)
+        refs = frozenset(c.id for c in plan.columns if c.name in unpivoted_names)
         new = [e.name.lower() for e in (*pivot.expressions, *(field.this for field in fields)) if e.name]
-        made = tuple(PlanColumn(ids.get(name) or next(walk.ids), name) for name in new)
-        sources = tuple((c.id, refs) for c in made)
-        return Generate(node=pivot, columns=kept + made, children=(plan,), uses=refs, renamed=sources, open=plan.open)
+        generated_columns = tuple(PlanColumn(ids.get(name) or next(walk.ids), name) for name in new)
+        sources = tuple((c.id, refs) for c in generated_columns)
+        return Generate(
+            node=pivot,
+            columns=other_columns + generated_columns,
+            children=(plan,),
+            uses=refs,
+            renamed=sources,
+            open=plan.open,
+        )
     values = reader(walk, scope, plan)
-    aggregates = [values.of(e) for e in pivot.expressions]
-    by = [values.of(field.this) for field in fields]
-    taken = NO_IDS.union(*(v.refs for v in (*aggregates, *by)))
-    kept = tuple(c for c in plan.columns if c.id not in taken)
-    keys = tuple(_key(c, pivot) for c in kept)
+    aggregates = [values.value_of(e) for e in pivot.expressions]
+    by = [values.value_of(field.this) for field in fields]
+    used_ids = NO_IDS.union(*(v.refs for v in (*aggregates, *by)))
+    other_columns = tuple(c for c in plan.columns if c.id not in used_ids)
+    keys = tuple(_key(c, pivot) for c in other_columns)
     pivoted = tuple(c for c in plan.columns if any(c.id in v.refs for v in by))
     refs = NO_IDS.union(*(v.refs for v in aggregates))
     names = [identifier.name.lower() for identifier in pivot.args.get("columns") or ()]
@@ -146,11 +155,11 @@ def _steps(walk: Walk, pivot: exp.Expr, scope: ColumnScope, output: Sequence[Sco
     results = tuple(
         PlanColumn(ids.get(name) or next(walk.ids), name) for name in (names if named_all else [""] * len(aggregates))
     )
-    made_of = tuple((c.id, frozenset({c.id})) for c in kept + pivoted) + tuple((c.id, refs) for c in results)
+    made_of = tuple((c.id, frozenset({c.id})) for c in other_columns + pivoted) + tuple((c.id, refs) for c in results)
     if all(v.type in _FIXED or v.type.startswith("decimal") for v in aggregates):
         plan = Aggregate(
             node=pivot,
-            columns=kept + pivoted + results,
+            columns=other_columns + pivoted + results,
             children=(plan,),
             keys=keys + tuple(_key(c, pivot) for c in pivoted),
             sources=made_of,
@@ -158,7 +167,7 @@ def _steps(walk: Walk, pivot: exp.Expr, scope: ColumnScope, output: Sequence[Sco
         )
     return Aggregate(
         node=pivot,
-        columns=kept + results,
+        columns=other_columns + results,
         children=(plan,),
         keys=keys,
         sources=made_of,
@@ -168,4 +177,4 @@ def _steps(walk: Walk, pivot: exp.Expr, scope: ColumnScope, output: Sequence[Sco
 
 
 def _key(column: PlanColumn, node: exp.Expr) -> Key:
-    return Key(node, column, frozenset({column.id}), lost=column.lost, type=column.type)
+    return Key(node, column, frozenset({column.id}), watermark_lost_at=column.watermark_lost_at, type=column.type)

@@ -90,7 +90,7 @@ def _select(walk: Walk, node: exp.Select, ctes: Mapping[str, Any], outer: Column
         told_apart(walk, node, output, "DISTINCT")
         sorted_by_output(walk, node, output)
     for column in output.columns:
-        scope.made.setdefault(column.name.lower(), column.value)
+        scope.computed.setdefault(column.name.lower(), column.value)
         scope.quiet = scope.quiet or not column.named
     group, having = node.args.get("group"), node.args.get("having")
     if group is not None:
@@ -120,7 +120,7 @@ def _results(node: exp.Select, output: OutputColumns) -> dict[str, ColumnValue]:
     """The columns of the SELECT by their names, for HAVING and ORDER BY; without those of which there are several."""
     if node.args.get("having") is None and next(_sort_clauses(node), None) is None:
         return {}
-    return {name: found[0] for name, found in index(output.columns).items() if len(found) == 1}
+    return {name: columns[0] for name, columns in index(output.columns).items() if len(columns) == 1}
 
 
 def _sort_clauses(node: exp.Select) -> Iterator[exp.Expr]:
@@ -142,26 +142,26 @@ def _having(walk: Walk, node: exp.Select, having: exp.Expr, scope: ColumnScope) 
 
 def _make_windows(walk: Walk, node: exp.Select, scope: ColumnScope) -> None:
     if walk.windows:
-        parts = [relation for relation in scope.relations if not relation.output.stored]
+        parts = [relation for relation in scope.relations if not relation.output.is_input]
         walk.passed_on[id(node)] = frozenset(
             name for name in walk.windows if any(relation.find(name.lower()) for relation in parts)
         )
     for name, window in walk.windows.items():
         value = window_value(walk, name, window, scope)
         if value is not None:
-            scope.made[name.lower()] = value = walk.renewed(value)
+            scope.computed[name.lower()] = value = walk.renewed(value)
             walk.window_calls[value.id] = window.sql
             walk.timed.add(name)
     group = node.args.get("group")
     for item in group.expressions if group is not None else ():
         bare = item.this if isinstance(item, exp.Paren) else item
         if isinstance(bare, exp.Anonymous) and (name := bare.name.lower()) in {"window", "session_window"}:
-            scope.made[name] = walk.renewed(walk.value(bare, scope))
-            walk.refs[id(bare)] = NameRef((scope.made[name].id,), name)
+            scope.computed[name] = walk.renewed(walk.value(bare, scope))
+            walk.refs[id(bare)] = NameRef((scope.computed[name].id,), name)
 
 
 def _projected(walk: Walk, node: exp.Select, scope: ColumnScope) -> OutputColumns:
-    output, given = OutputColumns([]), set[int]()
+    output, used_ids = OutputColumns([]), set[int]()
     for item, projection in enumerate(node.expressions):
         if len(output.columns) > MAX_COLUMNS:
             raise too_many_columns()
@@ -171,21 +171,21 @@ def _projected(walk: Walk, node: exp.Select, scope: ColumnScope) -> OutputColumn
             if star.open:
                 output.open, output.rest = True, None if output.open else star.rest
             continue
-        made = _generated(walk, projection, scope)
-        if made is not None:
-            output.columns += [ScopeColumn(name, walk.renewed(value), item=item) for name, value in made]
-            output.open = output.open or not made
+        generated_columns = _generated(walk, projection, scope)
+        if generated_columns is not None:
+            output.columns += [ScopeColumn(name, walk.renewed(value), item=item) for name, value in generated_columns]
+            output.open = output.open or not generated_columns
             continue
         value = _with_name(walk, node, projection, walk.value(projection, scope))
-        if not isinstance(projection.unnest(), exp.Column) or not value.id or value.id in given:
+        if not isinstance(projection.unnest(), exp.Column) or not value.id or value.id in used_ids:
             value = walk.renewed(value)
-            given.add(value.id)
+            used_ids.add(value.id)
         name, sure = column_name(walk, projection, scope)
         output.columns.append(ScopeColumn(name, value, sure, item))
         if isinstance(projection, exp.Alias):
-            if name.lower() not in scope.made:
+            if name.lower() not in scope.computed:
                 scope.aliases.add(name.lower())
-            scope.made.setdefault(name.lower(), value)
+            scope.computed.setdefault(name.lower(), value)
     scope.aliases.clear()
     return output
 
@@ -255,18 +255,18 @@ def _without(walk: Walk, node: exp.Expr, output: OutputColumns, scope: ColumnSco
     names = [node] if isinstance(node, exp.Identifier) else path(node)[0]
     if not names:
         return output
-    relation = scope.named(names[0].name.lower()) if len(names) > 1 else None
+    relation = scope.relation_named(names[0].name.lower()) if len(names) > 1 else None
     if relation is not None and relation.find(names[1].name.lower()):
         names = names[1:]
     name = names[0].name.lower()
-    others = [column for column in output.columns if column.name.lower() != name or not _is_of(column, relation)]
+    remaining = [column for column in output.columns if column.name.lower() != name or not _is_of(column, relation)]
     if len(names) > 1:
         inner = [identifier.name for identifier in names[1:]]
-        cut = [c if c in others else ScopeColumn(c.name, _cut(c.value, inner)) for c in output.columns]
+        cut = [c if c in remaining else ScopeColumn(c.name, _cut(c.value, inner)) for c in output.columns]
         return OutputColumns(cut, output.open, output.rest)
-    if len(others) == len(output.columns) and not output.open:
+    if len(remaining) == len(output.columns) and not output.open:
         walk.miss(Missing(names[0].name, [column.name for column in output.columns], 0), names, scope)
-    return OutputColumns(others, output.open, output.rest)
+    return OutputColumns(remaining, output.open, output.rest)
 
 
 def _is_of(column: ScopeColumn, relation: ScopeRelation | None) -> bool:
@@ -284,15 +284,17 @@ def _cut_type(type_: str | None, names: list[str]) -> str | None:
     if fields is None:
         return None
     name, *inner = (part.lower() for part in names)
-    kept = [(n, _cut_type(t, inner) if n.lower() == name else t) for n, t in fields if inner or n.lower() != name]
-    return spark_types.struct(kept)
+    remaining_fields = [
+        (n, _cut_type(t, inner) if n.lower() == name else t) for n, t in fields if inner or n.lower() != name
+    ]
+    return spark_types.struct(remaining_fields)
 
 
 def _members(walk: Walk, node: exp.Expr, parts: list[str], scope: ColumnScope) -> OutputColumns:
     try:
-        found = scope.find(parts)
-        walk.refer(node, parts, found, scope)
-        value = found.value
+        resolved = scope.find(parts)
+        walk.refer(node, parts, resolved, scope)
+        value = resolved.value
         if family(value.type) and spark_types.fields(value.type) is None and value.parts is None:
             message = f"'{parts[-1]}' is {value.type}, which has no fields"
             walk.fault(type_mismatch.CODE, message, "Write its name without '.*'.", node)
@@ -312,7 +314,7 @@ def _generated(walk: Walk, projection: exp.Expr, scope: ColumnScope) -> list[tup
     if not isinstance(function, exp.Func) or not function_calls.generates(walk, function):
         return None
     before, scope.outside = scope.outside, False
-    made = function_calls.generated(walk, function, scope)
+    generated_columns = function_calls.generated(walk, function, scope)
     if projection.parent is not None and projection.parent.args.get("from_") is not None:
         walk.correlated([function], scope, f"in {walk.name_of(function)}()")
     scope.outside = scope.outside or before
@@ -322,19 +324,23 @@ def _generated(walk: Walk, projection: exp.Expr, scope: ColumnScope) -> list[tup
     names = [identifier.name for identifier in aliases]
     for identifier in aliases:
         name_uses.note_alias(walk.uses, identifier, UseKind.COLUMN)
-    if made is None:
+    if generated_columns is None:
         value = walk.value(function, scope)
         places = [name_uses.place_of(identifier) for identifier in aliases]
         return [(n, ColumnValue(None, value.origins, named_at=at)) for n, at in zip(names, places, strict=True)]
-    if names and len(names) != len(made):
+    if names and len(names) != len(generated_columns):
         count = f"{len(names)} alias{'es' * (len(names) > 1)}"
-        message = f"{count} for the {len(made)} columns that {walk.name_of(function)}() returns"
+        message = f"{count} for the {len(generated_columns)} columns that {walk.name_of(function)}() returns"
         walk.fault(
-            "misplaced-expression", message, f"Write AS ({', '.join(name for name, _ in made)}).", function, projection
+            "misplaced-expression",
+            message,
+            f"Write AS ({', '.join(name for name, _ in generated_columns)}).",
+            function,
+            projection,
         )
-    found = [(names[i] if i < len(names) else name, value) for i, (name, value) in enumerate(made)]
-    places = [name_uses.place_of(identifier) for identifier in aliases] + [-1] * len(found)
-    return [(name, with_fields(value, named_at=at)) for (name, value), at in zip(found, places, strict=False)]
+    named_columns = [(names[i] if i < len(names) else name, value) for i, (name, value) in enumerate(generated_columns)]
+    places = [name_uses.place_of(identifier) for identifier in aliases] + [-1] * len(named_columns)
+    return [(name, with_fields(value, named_at=at)) for (name, value), at in zip(named_columns, places, strict=False)]
 
 
 def _grouped(
@@ -348,12 +354,12 @@ def _grouped(
         yield from (key.column.value for key in keys if key.column is not None)
         return
     # A part of a declared window has its name as an alias in the SQL that runs.
-    named = {c.value.id: c for c, item in items if isinstance(item, exp.Alias) or c.value.window}
+    columns_by_id = {c.value.id: c for c, item in items if isinstance(item, exp.Alias) or c.value.window}
     for part, always in _parts(group):
         _place(walk, "group", part, select, output)
         value, place = _by_position(part, output) or walk.value(part, scope), _position(part)
         ref = walk.refs.get(id(part)) if isinstance(part, exp.Column) else None
-        column = named.get(ref.ids[0]) if ref is not None and len(ref.ids) == 1 and not ref.path else None
+        column = columns_by_id.get(ref.ids[0]) if ref is not None and len(ref.ids) == 1 and not ref.path else None
         if place is not None and 0 < place <= len(output.columns):
             column = output.columns[place - 1]
         keys.append(GroupKey(part, column, always))
@@ -364,10 +370,10 @@ def _grouped(
         yield value
 
 
-def _result(walk: Walk, named: int | str, part: exp.Expr, select: exp.Select, item: exp.Expr) -> None:
+def _result(walk: Walk, key: int | str, part: exp.Expr, select: exp.Select, item: exp.Expr) -> None:
     """Report a position or an alias in GROUP BY that stands for an aggregate."""
     if has_aggregate(item) or item.find(exp.Window):
-        message = f"GROUP BY {named} is an aggregate or a window function"
+        message = f"GROUP BY {key} is an aggregate or a window function"
         walk.fault(
             "misplaced-expression", message, "Group by columns only, and aggregate in the SELECT list.", part, select
         )
@@ -477,40 +483,44 @@ def _by_name(node: exp.Expr, output: OutputColumns) -> ColumnValue | None:
 def _set_operation(
     walk: Walk, node: exp.SetOperation, ctes: Mapping[str, Any], outer: ColumnScope | None
 ) -> OutputColumns:
-    left, right = query(walk, node.this, ctes, outer), query(walk, node.expression, ctes, outer)
+    left_output, right_output = query(walk, node.this, ctes, outer), query(walk, node.expression, ctes, outer)
     by_name = bool(node.args.get("by_name"))
-    if not (left.open or right.open or by_name) and len(left.columns) != len(right.columns):
-        _uneven(walk, node, len(left.columns), len(right.columns))
-    output = _united(walk, left, right, by_name=by_name)
-    _fit(walk, node, left, right, by_name=by_name)
+    if not (left_output.open or right_output.open or by_name) and len(left_output.columns) != len(right_output.columns):
+        _uneven(walk, node, len(left_output.columns), len(right_output.columns))
+    output = _united(walk, left_output, right_output, by_name=by_name)
+    _fit(walk, node, left_output, right_output, by_name=by_name)
     if not isinstance(node, exp.Union) or node.args.get("distinct"):
-        told_apart(walk, node, left, type(node).__name__.upper())
+        told_apart(walk, node, left_output, type(node).__name__.upper())
     if not isinstance(node, exp.Union):
-        walk.influence(origins([column.value for column in right.columns]), "filter")
-        output = replace(output, columns=[_typed(*pair) for pair in zip(output.columns, left.columns, strict=False)])
+        walk.influence(origins([column.value for column in right_output.columns]), "filter")
+        output = replace(
+            output, columns=[_typed(*pair) for pair in zip(output.columns, left_output.columns, strict=False)]
+        )
     sorted_by_columns(walk, node, output, type(node).__name__.upper())
-    output.plan = ended(combined(walk, node, (left.plan, right.plan), output), node)
+    output.plan = ended(combined(walk, node, (left_output.plan, right_output.plan), output), node)
     _sort_output(walk, node, output)
     return output
 
 
-def _uneven(walk: Walk, node: exp.SetOperation, left: int, right: int) -> None:
+def _uneven(walk: Walk, node: exp.SetOperation, left_count: int, right_count: int) -> None:
     at = min((n.meta["start"] for n in node.expression.walk() if "start" in n.meta), default=0)
     word = type(node).__name__.upper()
-    message = f"one side of {word} has {left} columns, the other {right}"
+    message = f"one side of {word} has {left_count} columns, the other {right_count}"
     walk.faults.setdefault(
         at, QueryFinding("union-columns", message, "Select the same number of columns on both sides.", at)
     )
 
 
-def _fit(walk: Walk, node: exp.SetOperation, left: OutputColumns, right: OutputColumns, *, by_name: bool) -> None:
+def _fit(
+    walk: Walk, node: exp.SetOperation, left_output: OutputColumns, right_output: OutputColumns, *, by_name: bool
+) -> None:
     """Report columns of two sides that have no common type."""
-    if left.open or right.open or by_name:
+    if left_output.open or right_output.open or by_name:
         return
     word = type(node).__name__.upper()
     items = node.expression.unnest()
     items = items.expressions if isinstance(items, exp.Select) else []
-    for ours, theirs in zip(left.columns, right.columns, strict=False):
+    for ours, theirs in zip(left_output.columns, right_output.columns, strict=False):
         if not meet(ours.value.type, theirs.value.type, "united"):
             at = items[theirs.item] if 0 <= theirs.item < len(items) else node.expression
             message = f"'{ours.name}' is {ours.value.type} before {word} and {theirs.value.type} after it"
@@ -525,16 +535,18 @@ def _typed(column: ScopeColumn, like: ScopeColumn) -> ScopeColumn:
     return ScopeColumn(column.name, value, column.named, column.item)
 
 
-def _united(walk: Walk, left: OutputColumns, right: OutputColumns, *, by_name: bool) -> OutputColumns:
-    if left.open or right.open:
-        rest = left.rest if left.rest == right.rest else None
-        columns = [ScopeColumn(c.name, walk.renewed(unseen(rest, c.name)), c.named, c.item) for c in left.columns]
+def _united(walk: Walk, left_output: OutputColumns, right_output: OutputColumns, *, by_name: bool) -> OutputColumns:
+    if left_output.open or right_output.open:
+        rest = left_output.rest if left_output.rest == right_output.rest else None
+        columns = [
+            ScopeColumn(c.name, walk.renewed(unseen(rest, c.name)), c.named, c.item) for c in left_output.columns
+        ]
         return OutputColumns(columns, open=True, rest=rest)
-    theirs = right.columns
+    theirs = right_output.columns
     if by_name:
         by_column = {column.name.lower(): column for column in theirs}
-        theirs = [by_column.get(column.name.lower(), column) for column in left.columns]
-    columns = [_both(*pair) for pair in zip(left.columns, theirs, strict=False)]
+        theirs = [by_column.get(column.name.lower(), column) for column in left_output.columns]
+    columns = [_united_column(*pair) for pair in zip(left_output.columns, theirs, strict=False)]
     columns = [with_fields(column, value=walk.renewed(column.value)) for column in columns]
     if by_name:
         # Both sides have the names.
@@ -546,12 +558,14 @@ def _named_at(column: ScopeColumn, place: int | str) -> ScopeColumn:
     return with_fields(column, value=with_fields(column.value, named_at=place))
 
 
-def _both(left: ScopeColumn, right: ScopeColumn) -> ScopeColumn:
-    a, b = left.value, right.value
+def _united_column(left_column: ScopeColumn, right_column: ScopeColumn) -> ScopeColumn:
+    a, b = left_column.value, right_column.value
     same = a.origins == b.origins and a.exact and b.exact
     parts = None
     if a.parts is not None and b.parts is not None and a.parts.keys() == b.parts.keys():
-        parts = {key: _both(ScopeColumn(key, a.parts[key]), ScopeColumn(key, b.parts[key])).value for key in a.parts}
+        parts = {
+            key: _united_column(ScopeColumn(key, a.parts[key]), ScopeColumn(key, b.parts[key])).value for key in a.parts
+        }
     exact = same or (a.exact and b.exact)
     value = ColumnValue(wider(a.type, b.type), origins([a, b]), exact, parts, named_at=a.named_at)
-    return ScopeColumn(left.name, value, left.named, left.item)
+    return ScopeColumn(left_column.name, value, left_column.named, left_column.item)

@@ -53,8 +53,8 @@ def sorted_by_columns(walk: Walk, node: exp.Expr, output: OutputColumns, word: s
             continue
         quoted = any(part.args.get("quoted") for part in column.parts)
         if not names & {part.lower() for part in parts[:2]} and (certain or not quoted):
-            shown = ".".join(parts)
-            message = f"ORDER BY after {word} can use columns of the SELECT only, and '{shown}' is not one"
+            dotted_name = ".".join(parts)
+            message = f"ORDER BY after {word} can use columns of the SELECT only, and '{dotted_name}' is not one"
             walk.fault(
                 "misplaced-expression", message, "Add it to the SELECT, or sort by a column of the SELECT.", column
             )
@@ -71,7 +71,7 @@ def unselected_keys(walk: Walk, select: exp.Select, output: OutputColumns, scope
     if output.open or not (having or sorts) or group.find(*SETS) is None:
         return
     selected = {column.name.lower() for column in output.columns}
-    keys, plain = _keys(walk, select)
+    keys, key_columns = _keys(walk, select)
     if having is not None:
         column = next(_hidden(walk, [having], keys - selected), None)
         if column is not None and any(_called(walk, node, scope) for node in _own(having)):
@@ -85,7 +85,7 @@ def unselected_keys(walk: Walk, select: exp.Select, output: OutputColumns, scope
             return
         selected |= {name for column in having.find_all(exp.Column) for name in _name(walk, column)}
     column = next(_hidden(walk, sorts, keys - selected), None)
-    column = column or next(_hidden(walk, sorts, plain - selected, inside=True), None)
+    column = column or next(_hidden(walk, sorts, key_columns - selected, inside=True), None)
     if column is not None:
         message = f"ORDER BY over grouping sets uses '{column.name}', which is not in the SELECT"
         walk.fault("misplaced-expression", message, _HINT, column)
@@ -94,10 +94,12 @@ def unselected_keys(walk: Walk, select: exp.Select, output: OutputColumns, scope
 def _keys(walk: Walk, select: exp.Select) -> tuple[set[str], set[str]]:
     """The columns that keys use, those of the items that a place or an alias means too, and those that are keys."""
     keys = walk.groups[id(select)]
-    plain = [key.node for key in keys if isinstance(key.node, exp.Column)]
-    meant = [select.expressions[key.column.item] for key in keys if key.column is not None]
-    columns = [column for node in (*(key.node for key in keys), *meant) for column in node.find_all(exp.Column)]
-    return {n for c in columns for n in _name(walk, c)}, {n for c in plain for n in _name(walk, c)}
+    key_columns = [key.node for key in keys if isinstance(key.node, exp.Column)]
+    referenced_items = [select.expressions[key.column.item] for key in keys if key.column is not None]
+    columns = [
+        column for node in (*(key.node for key in keys), *referenced_items) for column in node.find_all(exp.Column)
+    ]
+    return {n for c in columns for n in _name(walk, c)}, {n for c in key_columns for n in _name(walk, c)}
 
 
 def _hidden(walk: Walk, clauses: Iterable[exp.Expr], keys: set[str], *, inside: bool = False) -> Iterator[exp.Column]:

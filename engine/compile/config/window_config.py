@@ -18,7 +18,7 @@ from engine.compile.sql.dialect import parse_text
 from engine.compile.sql.parse import is_expression
 from engine.compile.sql.query_nodes import column_names
 from engine.errors import Diagnostic, Location, ProjectError
-from engine.project.yaml_section import is_name, shown
+from engine.project.yaml_section import is_name, quote_text
 from engine.times import duration_seconds, parse_duration
 
 _CALL = re.compile(r"(tumbling|sliding|session)\s*\((.*)\)", re.IGNORECASE | re.DOTALL)
@@ -51,13 +51,13 @@ class Edit:
     slots: tuple[Slot, ...] = ()
 
 
-def read_windows(configs: tuple[WindowConfig, ...], node: str, found: list[Diagnostic]) -> tuple[Window, ...]:
+def read_windows(configs: tuple[WindowConfig, ...], node: str, diagnostics: list[Diagnostic]) -> tuple[Window, ...]:
     windows = []
     for config in configs:
         try:
             windows.append(_read(config))
         except ProjectError as fault:
-            found += [diagnostic.at(config.location, node) for diagnostic in fault.diagnostics]
+            diagnostics += [diagnostic.at(config.location, node) for diagnostic in fault.diagnostics]
     return tuple(windows)
 
 
@@ -67,7 +67,7 @@ def _read(config: WindowConfig) -> Window:
         raise ProjectError("bad-name", f"'{config.name}' is not a name", hint)
     match = _CALL.fullmatch(config.text.strip())
     if match is None:
-        raise ProjectError("window-syntax", f"{shown(config.text)} is not a window", _renamed(config.text))
+        raise ProjectError("window-syntax", f"{quote_text(config.text)} is not a window", _renamed(config.text))
     kind = match[1].lower()
     column, *lengths = split_arguments(match[2]) or [""]
     least, most = _ARGUMENTS[kind]
@@ -76,14 +76,14 @@ def _read(config: WindowConfig) -> Window:
         takes = f"{least} or {most}" if least < most else least
         raise ProjectError("window-syntax", f"{kind}() takes {takes} arguments, not {len(lengths) + 1}", hint)
     if not is_expression(column):
-        raise ProjectError("window-syntax", f"{shown(column)} is not a column or expression", _FORMS)
+        raise ProjectError("window-syntax", f"{quote_text(column)} is not a column or expression", _FORMS)
     if kind == "session" and _is_gap(lengths[0]):
         return Window(config.name, TimeWindow(kind, column, lengths[0], varies=True), config.location)
     # The start, behind the others, may be negative, as in Spark.
     starts = most - 1 if kind != "session" else most
     spans = [_length(text, signed=index + 1 == starts) for index, text in enumerate(lengths)]
     _check_lengths(kind, column, lengths, spans)
-    return Window(config.name, _meant(kind, column, spans), config.location)
+    return Window(config.name, _time_window(kind, column, spans), config.location)
 
 
 def _renamed(text: str) -> str:
@@ -127,7 +127,7 @@ def _length(text: str, *, signed: bool) -> str:
     negative = signed and bare.startswith("-")
     length = parse_duration(bare.removeprefix("-") if negative else bare)
     if length is None:
-        raise ProjectError("bad-duration", f"{shown(text)} is not a duration", _DURATION)
+        raise ProjectError("bad-duration", f"{quote_text(text)} is not a duration", _DURATION)
     return f"-{length}" if negative else length
 
 
@@ -147,7 +147,7 @@ def _check_lengths(kind: str, column: str, lengths: list[str], spans: list[str])
         raise ProjectError("window-syntax", "the start is not shorter than the slide", hint)
 
 
-def _meant(kind: str, time: str, lengths: list[str]) -> TimeWindow:
+def _time_window(kind: str, time: str, lengths: list[str]) -> TimeWindow:
     size, *rest = lengths
     slide = rest.pop(0) if kind == "sliding" else ""
     return TimeWindow(kind, time, size, slide, rest[0] if rest else "")

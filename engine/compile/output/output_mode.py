@@ -107,9 +107,9 @@ def _key(
     output = {name.lower() for name in output_columns(bound) or write.unique_key}
     selected = all(name.lower() in output for name in write.unique_key)
     if write.unique_key and selected and not _fits(write.unique_key, keys):
-        shown = ", ".join(grouping) or "nothing"
-        message = f"'unique_key' is not the grouping key of the query ({shown}), and output_mode is 'update'"
-        hint = f"Write unique_key: [{shown}] or leave it out; or write output_mode: append."
+        key_text = ", ".join(grouping) or "nothing"
+        message = f"'unique_key' is not the grouping key of the query ({key_text}), and output_mode is 'update'"
+        hint = f"Write unique_key: [{key_text}] or leave it out; or write output_mode: append."
         report("update-needs-key", message, hint, places["unique_key"])
     return write.unique_key
 

@@ -69,14 +69,16 @@ def storable_faults(
         return
     view = model.computed_when_read
     version, out = None if view else _version(model), {name.lower() for name in model.write.exclude}
-    types = {column.name.lower(): _known(column.type) for column in returned if column.name.lower() not in out}
+    types = {
+        column.name.lower(): _without_collation(column.type) for column in returned if column.name.lower() not in out
+    }
     alone = version is not None and set(types.values()) == {"void"}
     for index, column in enumerate(returned):
         type_ = types.get(column.name.lower())
         unfit = next(_unfit(column.name, type_, type_, version, alone=alone), None) if type_ else None
         if unfit is not None:
-            what = "a view" if view else "an Iceberg table"
-            message = f"the column '{unfit.path}' is {_named(unfit.type)}, which {what} cannot hold"
+            holder = "a view" if view else "an Iceberg table"
+            message = f"the column '{unfit.path}' is {_describe_type(unfit.type)}, which {holder} cannot hold"
             if unfit.type == "variant":
                 message = f"the column '{unfit.path}' is variant, which needs 'format_version: {_VARIANT_VERSION}'"
             where = place(index) if place is not None else Location(model.file)
@@ -84,7 +86,7 @@ def storable_faults(
     yield from _layout_faults(model, types)
 
 
-def _known(type_: str | None) -> str | None:
+def _without_collation(type_: str | None) -> str | None:
     """A type in one form; how strings compare is nothing that a table holds."""
     return spark_types.normal(_COLLATED.sub("string", type_)) if type_ else None
 
@@ -128,7 +130,7 @@ def _needs_more(type_: str, version: int | None, *, alone: bool) -> bool:
     return version < _VARIANT_VERSION or (type_ == "void" and alone)
 
 
-def _named(type_: str) -> str:
+def _describe_type(type_: str) -> str:
     if type_ == "void":
         return "void (NULL without a type)"
     if type_ == "struct<>":

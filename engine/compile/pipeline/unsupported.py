@@ -43,13 +43,13 @@ _HINT = "Remove it."
 
 def unsupported(model: Model) -> tuple[Diagnostic, ...]:
     """The settings in use that a build of this version cannot honour, each at its place."""
-    return tuple(_finding(model, *found) for found in _write(model))
+    return tuple(_finding(model, *setting) for setting in _write(model))
 
 
-def _finding(model: Model, key: str, what: str, hint: str = _HINT) -> Diagnostic:
+def _finding(model: Model, key: str, feature: str, hint: str = _HINT) -> Diagnostic:
     places = model.positions.settings
     place = places.get(key) or places.get(key.partition(".")[0]) or Location(model.file)
-    message = f"{what} is not supported yet"
+    message = f"{feature} is not supported yet"
     return Diagnostic("not-supported", message, hint, node=model.name, location=place)
 
 

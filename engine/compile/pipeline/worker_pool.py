@@ -68,10 +68,10 @@ class _Worker:
         with self._alive():
             self.line.send((method, arguments))
 
-    def answer(self) -> Any:
+    def receive(self) -> Any:
         with self._alive():
-            done, value = self.line.recv()
-        if not done:
+            succeeded, value = self.line.recv()
+        if not succeeded:
             raise value
         return value
 
@@ -92,7 +92,7 @@ class Workers:
         self._workers = workers
         self.number = len(workers)
         self._owners: dict[str, int] = {}
-        self._asked = [0] * len(workers)
+        self._open_requests = [0] * len(workers)
         self._early: deque[tuple[int, dict[str, CompiledEntry]]] = deque()
 
     def read(self, ids: Iterable[str]) -> dict[str, Face]:
@@ -104,12 +104,12 @@ class Workers:
             worker.ask("read", every[index::number])
         return self._answers()
 
-    def meet(self, known: KnownNodes, selects: Mapping[str, frozenset[str]], looped: frozenset[str]) -> None:
+    def meet(self, known_nodes: KnownNodes, selects: Mapping[str, frozenset[str]], looped: frozenset[str]) -> None:
         """Tell all processes what models can refer to."""
         for worker in self._workers:
-            worker.ask("meet", known, selects, looped)
+            worker.ask("meet", known_nodes, selects, looped)
         for worker in self._workers:
-            worker.answer()
+            worker.receive()
 
     def owner(self, i: str) -> int:
         """Who finishes a model: who has read it; else each in turn."""
@@ -118,62 +118,62 @@ class Workers:
     @property
     def busy(self) -> bool:
         """Whether work was started whose result is not collected yet."""
-        return bool(self._early) or any(self._asked)
+        return bool(self._early) or any(self._open_requests)
 
     def takes(self, n: int) -> bool:
         """Whether a process may be given more."""
-        return self._asked[n] < _AHEAD
+        return self._open_requests[n] < _AHEAD
 
-    def begin(self, n: int, ids: Iterable[str], given: Mapping[str, bytes]) -> None:
+    def begin(self, n: int, ids: Iterable[str], given_json: Mapping[str, bytes]) -> None:
         """Let a process finish some models, after those that it is at."""
-        if sum(map(len, given.values())) > _FITS:
+        if sum(map(len, given_json.values())) > _FITS:
             # It reads nothing while it works: what the line does not take would wait for an answer that waits for us.
-            while self._asked[n]:
+            while self._open_requests[n]:
                 self._early.append((n, self._finished(n)))
-        self._workers[n].ask("finish", ids, given)
-        self._asked[n] += 1
+        self._workers[n].ask("finish", ids, given_json)
+        self._open_requests[n] += 1
 
-    def done(self) -> tuple[int, dict[str, CompiledEntry]]:
+    def take_result(self) -> tuple[int, dict[str, CompiledEntry]]:
         """The first that is done of what was begun: by whom, and what became of it."""
         if self._early:
             return self._early.popleft()
-        lines = {self._workers[n].line: n for n, number in enumerate(self._asked) if number}
+        lines = {self._workers[n].line: n for n, number in enumerate(self._open_requests) if number}
         line: Any = wait(list(lines))[0]
         return lines[line], self._finished(lines[line])
 
     def _finished(self, n: int) -> dict[str, CompiledEntry]:
-        self._asked[n] -= 1
-        entries: dict[str, CompiledEntry] = self._workers[n].answer()
+        self._open_requests[n] -= 1
+        entries: dict[str, CompiledEntry] = self._workers[n].receive()
         return entries
 
     def _answers(self) -> dict[str, Any]:
         merged: dict[str, Any] = {}
         for worker in self._workers:
-            merged |= worker.answer()
+            merged |= worker.receive()
         return merged
 
 
 def _started(local: Local, stack: ExitStack) -> _Worker:
     context = multiprocessing.get_context("fork")
-    here, there = context.Pipe()
+    own_end, worker_end = context.Pipe()
     page = mmap.mmap(-1, _MODEL_BYTES)
     rendered = mmap.mmap(-1, NAME_BYTES)
     stack.callback(page.close)
     stack.callback(rendered.close)
-    process = context.Process(target=_serve, args=(there, here, local, page, rendered), daemon=True)
+    process = context.Process(target=_serve, args=(worker_end, own_end, local, page, rendered), daemon=True)
     with unheard():
         process.start()
-    there.close()
+    worker_end.close()
     stack.callback(process.join)
 
     def leave(kind: type[BaseException] | None, *_: object) -> None:
-        here.close()
+        own_end.close()
         if kind is not None:
             # Nobody waits for what it is at; it has nothing to put in order.
             process.terminate()
 
     stack.push(leave)
-    return _Worker(process, here, page, rendered)
+    return _Worker(process, own_end, page, rendered)
 
 
 def _serve(line: Connection, other: Connection, local: Local, page: mmap.mmap, rendered: mmap.mmap) -> None:
@@ -199,12 +199,12 @@ def _serve(line: Connection, other: Connection, local: Local, page: mmap.mmap, r
             return
         call: Callable[..., Any] = getattr(local, method)
         try:
-            answer = (True, call(*arguments))
+            result = (True, call(*arguments))
         except Exception as error:  # noqa: BLE001 - raised again in the process that asked
             error.add_note(traceback.format_exc())
-            answer = (False, error)
+            result = (False, error)
         try:
-            line.send(answer)
+            line.send(result)
         except OSError:
             # Nobody waits for it any more.
             return

@@ -32,7 +32,7 @@ class Lowered:
     """The replacements for all uses of windows, and the names of the windows used."""
 
     edits: list[Edit] = field(default_factory=list)
-    used: set[str] = field(default_factory=set)
+    used_windows: set[str] = field(default_factory=set)
 
 
 def lower_windows(
@@ -60,7 +60,7 @@ def lower_windows(
             uses = _Uses(select, window, bound.noted.groups.get(id(select), ()))
             if any(uses.part(column) is not None for column in _own(select, exp.Column)):
                 _check_inputs(select, window, query, columns, report)
-                lowered.used.add(window.name)
+                lowered.used_windows.add(window.name)
                 lowered.edits.extend(uses.edits(report))
     return lowered
 
@@ -122,13 +122,13 @@ class _Uses:
             if output is not None and (not part or self.part(_bare(output)) == ""):
                 return None
             # Spark knows the window of a GROUP BY by the name of its function, and the function no more.
-            made = self.window.time.function
-            return f"{made}.{part}" if part else made
+            function = self.window.time.function
+            return f"{function}.{part}" if part else function
         if not part or _inside(column, self.select, exp.Group):
-            named = f" AS `{self.window.name}`" if column.parent is self.select else ""
-            return self.window.time.sql + named
-        named = f" AS `{part}`" if column.parent is self.select else ""
-        return f"{self.window.time.sql}.{part}{named}"
+            alias = f" AS `{self.window.name}`" if column.parent is self.select else ""
+            return self.window.time.sql + alias
+        alias = f" AS `{part}`" if column.parent is self.select else ""
+        return f"{self.window.time.sql}.{part}{alias}"
 
     def grouped(self) -> Iterator[Edit]:
         """`group by window_start`, `group by 1` and `group by all` where that is a part of the window."""
@@ -137,8 +137,8 @@ class _Uses:
             yield from self.grouped_by_all(group)
             return
         for key in self.keys:
-            named = self.select.expressions[key.column.item] if key.column is not None else None
-            if named is not None and key.node.parent is group and self.part(_bare(named)):
+            item = self.select.expressions[key.column.item] if key.column is not None else None
+            if item is not None and key.node.parent is group and self.part(_bare(item)):
                 place = isinstance(key.node, exp.Literal)
                 begin, end = (key.node.meta["start"], key.node.meta["end"] + 1) if place else span(key.node)
                 yield Edit(begin, end, self.window.time.sql)
@@ -150,8 +150,8 @@ class _Uses:
         at = group.meta.get("all")
         if not parts or at is None or any(p.is_star for p in projections):
             return
-        made = self.window.time.sql
-        keys = (made if i in parts else str(i + 1) for i, p in enumerate(projections) if not has_aggregate(p))
+        window_sql = self.window.time.sql
+        keys = (window_sql if i in parts else str(i + 1) for i, p in enumerate(projections) if not has_aggregate(p))
         yield Edit(at[0], at[1], ", ".join(dict.fromkeys(keys)))
 
 
@@ -171,9 +171,9 @@ def _inside(node: exp.Expr, select: exp.Select, kind: type[exp.Expr]) -> bool:
 
 def _own(select: exp.Select, kind: type[_Node]) -> Iterator[_Node]:
     """The nodes of a kind that belong to this SELECT and not to one inside it."""
-    for found in select.find_all(kind):
-        parent = found.parent
+    for node in select.find_all(kind):
+        parent = node.parent
         while parent is not None and not isinstance(parent, (exp.Query, exp.CTE)):
             parent = parent.parent
         if parent is select:
-            yield found
+            yield node

@@ -25,13 +25,17 @@ def is_aggregate(node: exp.Expr) -> bool:
     """Whether a function call is an aggregate (and not one over a window of rows)."""
     if _AGGREGATING.isdisjoint(type(node).__mro__):
         return False
-    known = isinstance(node, exp.AggFunc) or (isinstance(node, exp.Anonymous) and node.name.lower() in AGGREGATES)
+    is_aggregate_call = isinstance(node, exp.AggFunc) or (
+        isinstance(node, exp.Anonymous) and node.name.lower() in AGGREGATES
+    )
     # `a like any (..)` does not call the aggregate.
-    known = known or (isinstance(node, exp.Any) and not isinstance(node.parent, (exp.Binary, exp.Escape)))
-    around = node.parent if known else None
+    is_aggregate_call = is_aggregate_call or (
+        isinstance(node, exp.Any) and not isinstance(node.parent, (exp.Binary, exp.Escape))
+    )
+    around = node.parent if is_aggregate_call else None
     while isinstance(around, _BETWEEN):
         around = around.parent
-    return known and not isinstance(around, exp.Window)
+    return is_aggregate_call and not isinstance(around, exp.Window)
 
 
 def has_aggregate(tree: exp.Expr) -> bool:

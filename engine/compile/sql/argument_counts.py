@@ -179,11 +179,11 @@ class Counts:
             return "pairs of arguments"
         if self.least is not None:
             return f"{self.least} or more arguments"
-        *others, last = sorted(self.numbers)
-        if not others:
+        *lower_numbers, last = sorted(self.numbers)
+        if not lower_numbers:
             return f"{last or 'no'} argument{'s' * (last != 1)}"
-        run = len(others) > 1 and last - others[0] == len(others)
-        some = f"{others[0]} to" if run else f"{', '.join(map(str, others))} or"
+        run = len(lower_numbers) > 1 and last - lower_numbers[0] == len(lower_numbers)
+        some = f"{lower_numbers[0]} to" if run else f"{', '.join(map(str, lower_numbers))} or"
         return f"{some} {last} arguments"
 
 

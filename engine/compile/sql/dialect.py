@@ -17,7 +17,7 @@ from engine.compile.sql.lexer.tokens import TokenType, tokenize
 from engine.compile.sql.misread_tokens import corrected, restore
 from engine.compile.sql.precedence.mixed_operators import is_doubtful
 from engine.compile.sql.precedence.operator_tokens import are_mixed, marked
-from engine.compile.sql.precedence.pipes import named, without_pipes
+from engine.compile.sql.precedence.pipes import with_relation_names, without_pipes
 from engine.compile.sql.precedence.query_words import with_selects
 from engine.compile.sql.precedence.regroup import regrouped
 from engine.compile.sql.precedence.variant_paths import with_brackets
@@ -61,7 +61,7 @@ def parse_tokens(tokens: list[Token], text: str) -> list[exp.Expr | None]:
         for tree in trees:
             if tree is not None:
                 restore(tree)
-    return [tree and named(tree, text) for tree in trees] if "|>" in text else trees
+    return [tree and with_relation_names(tree, text) for tree in trees] if "|>" in text else trees
 
 
 def parse_text(text: str) -> exp.Expr:

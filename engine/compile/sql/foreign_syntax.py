@@ -185,7 +185,7 @@ def _lateral(node: exp.Expr) -> Fault | None:
     return None
 
 
-def _said(message: str, hint: str) -> Callable[[exp.Expr], Fault | None]:
+def _not_in_spark(message: str, hint: str) -> Callable[[exp.Expr], Fault | None]:
     return lambda _: (message, hint)
 
 
@@ -203,7 +203,7 @@ _RULES: dict[type[exp.Expr], Callable[[exp.Expr], Fault | None]] = {
     exp.AtTimeZone: _at_time_zone,
     exp.Between: _between,
     exp.Count: _count,
-    exp.Glob: _said("Spark has no GLOB", "Write LIKE 'a%', or RLIKE and a regular expression."),
+    exp.Glob: _not_in_spark("Spark has no GLOB", "Write LIKE 'a%', or RLIKE and a regular expression."),
     exp.Having: _having,
     exp.HistoricalData: _travel,
     exp.In: _in,
@@ -215,13 +215,15 @@ _RULES: dict[type[exp.Expr], Callable[[exp.Expr], Fault | None]] = {
     exp.Kwarg: _named_argument,
     exp.Offset: _rows,
     exp.Order: _order,
-    exp.Overlaps: _said("Spark has no OVERLAPS", "Write a.start < b.end and b.start < a.end."),
-    exp.PivotAny: _said("Spark has no ANY in a PIVOT", "List the values: for id in ('a', 'b')."),
-    exp.SimilarTo: _said("Spark has no SIMILAR TO", "Write RLIKE and a regular expression."),
-    exp.Slice: _said("Spark has no array slices [a:b]", "Write slice(tags, 1, 2) for two elements from the first on."),
+    exp.Overlaps: _not_in_spark("Spark has no OVERLAPS", "Write a.start < b.end and b.start < a.end."),
+    exp.PivotAny: _not_in_spark("Spark has no ANY in a PIVOT", "List the values: for id in ('a', 'b')."),
+    exp.SimilarTo: _not_in_spark("Spark has no SIMILAR TO", "Write RLIKE and a regular expression."),
+    exp.Slice: _not_in_spark(
+        "Spark has no array slices [a:b]", "Write slice(tags, 1, 2) for two elements from the first on."
+    ),
     exp.Star: _star,
     exp.TableSample: _sample,
-    exp.Unnest: _said("Spark has no UNNEST", "Write explode(tags), in FROM LATERAL VIEW explode(tags) t AS x."),
+    exp.Unnest: _not_in_spark("Spark has no UNNEST", "Write explode(tags), in FROM LATERAL VIEW explode(tags) t AS x."),
     exp.WindowSpec: _frame,
 }
 ABSENT: tuple[type[exp.Expr], ...] = (exp.With, exp.Window, *_RULES)
@@ -257,12 +259,12 @@ def _window_twice(node: exp.Window) -> Iterator[Absent]:
 
 
 def _twice(clause: exp.With) -> Iterator[Absent]:
-    seen: set[str] = set()
+    names: set[str] = set()
     for cte in clause.expressions:
         name = cte.alias  # Spark is case-sensitive here.
-        if name in seen:
+        if name in names:
             yield f"two CTEs have the name '{cte.alias}'", "Give one of them another name.", cte.args["alias"]
-        seen.add(name)
+        names.add(name)
 
 
 def in_hint(node: exp.Expr) -> bool:

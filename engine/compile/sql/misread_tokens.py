@@ -41,8 +41,8 @@ def corrected(tokens: list[Token], text: str) -> list[Token]:
         elif token.token_type is TokenType.VAR and token.text.lower() == "max" and name.text.lower() == "recursion":
             left_out |= _recursion_level(tokens, index)
     if left_out or aliased:
-        kept = ((index, token) for index, token in enumerate(result) if index not in left_out)
-        result = [one for index, token in kept for one in ([_as(token), token] if index in aliased else [token])]
+        remaining = ((index, token) for index, token in enumerate(result) if index not in left_out)
+        result = [one for index, token in remaining for one in ([_as(token), token] if index in aliased else [token])]
     return with_calls(result)
 
 

@@ -113,11 +113,11 @@ def _alike(tree: exp.Expr, column: Columns | None) -> str:
     return ""
 
 
-def _pair(kind: type[exp.Expr], left: exp.Expr, right: exp.Expr) -> exp.Expr:
+def _pair(kind: type[exp.Expr], left_side: exp.Expr, right_side: exp.Expr) -> exp.Expr:
     """A comparison of parts that stay where they are: an expression that is looked at keeps its parents."""
-    made = kind()
-    made.args.update(this=left, expression=right)
-    return made
+    comparison = kind()
+    comparison.args.update(this=left_side, expression=right_side)
+    return comparison
 
 
 def _in_any_order(tree: exp.Expr, column: Columns | None) -> str:
@@ -172,8 +172,8 @@ def cast_type(tree: exp.Cast) -> str:
     if any(value for name, value in to.args.items() if name not in {"this", "nested", "expressions"}):
         return ""
     text = spark_types.of_node(to) or ""
-    plain = text in _PLAIN and not to.expressions
-    return text if plain or text.startswith("decimal(") else ""
+    is_plain_type = text in _PLAIN and not to.expressions
+    return text if is_plain_type or text.startswith("decimal(") else ""
 
 
 def is_constant(tree: exp.Expr) -> bool:

@@ -59,7 +59,7 @@ def facts(
     `hooks` are SQL that runs with a build, `declared` is what the columns must be. `deferred` has the tables of another
     target that are read in place of those of some models, by name.
     """
-    made = _write(write)
+    write_facts = _write(write)
     removing = sorted((spelling_of(e.check), e.on_fail.value) for e in expectations if e.takes_rows_out)
     ordered = sorted(inputs, key=lambda i: (i.name, i.through))
     return Facts(
@@ -72,7 +72,7 @@ def facts(
         write.output_mode and write.output_mode.value,
         tuple(PartitionFacts(p.transform, p.column, p.number, p.name) for p in write.partition_by),
         stateful,
-        made if made != NO_WRITE else NO_WRITE,
+        write_facts if write_facts != NO_WRITE else NO_WRITE,
         tuple(removing),
         _table(materialized, write, expectations, hooks or {}, declared or {}),
         {model.name: model.facts for model in sorted(inlined, key=lambda model: model.name)},
@@ -158,8 +158,8 @@ def with_state(model: Model, columns_of_inputs: Mapping[str, InputColumns]) -> M
     """
     sources = {item.name: item.source for item in model.facts.inputs}
     inputs = (_state_input(item, columns_of_inputs.get(item.node), sources.get(item.name, {})) for item in model.inputs)
-    made = StateFacts(spelling_of(model.sql), tuple(inputs))
-    facts = changed(model.facts, **{"state" if model.stateful else "keyed": made})
+    state_facts = StateFacts(spelling_of(model.sql), tuple(inputs))
+    facts = changed(model.facts, **{"state" if model.stateful else "keyed": state_facts})
     return replace(model, facts=facts, fingerprint=fingerprint(facts))
 
 

@@ -54,8 +54,8 @@ def domains(query: StreamQuery) -> Iterator[QueryFinding]:
 
 def _distinct_calls(step: Aggregate) -> Iterator[QueryFinding]:
     for call in step.distinct:
-        shown = call.sql(dialect="spark", comments=False)
-        message = f"{shown} is not supported on streams"
+        call_text = call.sql(dialect="spark", comments=False)
+        message = f"{call_text} is not supported on streams"
         inner = ", ".join(part.sql(dialect="spark", comments=False) for part in distinct_parts(call)) or "x"
         hint = f"Use approx_count_distinct({inner}), or size(collect_set({inner})) for the exact number."
         if is_extreme(call):
@@ -72,14 +72,14 @@ def _append_key(step: Aggregate, *, first: bool) -> Iterator[QueryFinding]:
     if looks_through and any(key.inherits is not None and key.inherits.watermark for key in step.keys):
         return
     marked = sorted({c.name for c in step.child.columns if c.watermark})
-    lost = next((key for key in step.keys if key.lost is not None), None)
+    lost_key = next((key for key in step.keys if key.watermark_lost_at is not None), None)
     windows = [key for key in step.keys if key.column is not None and key.column.window]
     chained = _chained(step)
-    if lost is not None and lost.lost is not None:
-        shown = lost.lost.sql(dialect="spark", comments=False)
-        message = f"'{shown}' loses the watermark: only the column itself and windows over it keep it"
+    if lost_key is not None and lost_key.watermark_lost_at is not None:
+        key_text = lost_key.watermark_lost_at.sql(dialect="spark", comments=False)
+        message = f"'{key_text}' loses the watermark: only the column itself and windows over it keep it"
         hint = chained or "Group by a window over the column itself, declared in the header under windows:."
-        yield error("agg-key-lost-watermark", message, hint, lost.lost)
+        yield error("agg-key-lost-watermark", message, hint, lost_key.watermark_lost_at)
     elif windows:
         session = windows[0].column is not None and windows[0].column.window == "session"
         code = "session-no-watermark" if session else "window-no-watermark"

@@ -36,7 +36,7 @@ def check(bound: BoundQuery, mode: Mode) -> tuple[QueryFinding, ...]:
     if bound.plan is None:
         return bound.columns.faults or _too_deep(tree)
     try:
-        findings = _found(bound, bound.plan, mode)
+        findings = _findings(bound, bound.plan, mode)
     except RecursionError:
         return _too_deep(tree)
     except PlanTooLargeError as large:
@@ -49,8 +49,8 @@ def _too_deep(tree: TreeNode) -> tuple[QueryFinding, ...]:
     return (error("sql-too-deep", "the SQL is nested too deeply", "Use CTEs.", tree),)
 
 
-def _found(bound: BoundQuery, plan: LogicalPlan, mode: Mode) -> list[QueryFinding]:
-    findings = [*bound.noted.found]
+def _findings(bound: BoundQuery, plan: LogicalPlan, mode: Mode) -> list[QueryFinding]:
+    findings = [*bound.noted.findings]
     if not plan.streaming:
         message = "the query reads no stream"
         hint = "List a source under 'streams:', or set materialized: table."

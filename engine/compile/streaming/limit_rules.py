@@ -41,15 +41,15 @@ def _copies(plan: LogicalPlan) -> Iterator[LogicalPlan]:
     if isinstance(below, UnionPlan):
         targets = below.children
     elif isinstance(below, Join) and below.kind == "left":
-        targets = (below.left,)
+        targets = (below.left_side,)
     elif isinstance(below, Join) and below.kind == "right":
-        targets = (below.right,)
+        targets = (below.right_side,)
     elif isinstance(below, Join) and not below.conditions:
-        targets = below.children if below.kind == "inner" else (below.left,)
+        targets = below.children if below.kind == "inner" else (below.left_side,)
     else:
         targets = ()
     for target in targets:
-        if target.streaming and not _both(below):
+        if target.streaming and not _joins_streams(below):
             yield target
             yield from _copies(target)
 
@@ -58,8 +58,8 @@ def _cuts(plan: LogicalPlan) -> bool:
     """Whether the rows come straight from a join of streams."""
     while isinstance(plan, (Projection, Filter)):
         plan = plan.child
-    return isinstance(plan, Join) and (_both(plan) or any(_cuts(child) for child in plan.children))
+    return isinstance(plan, Join) and (_joins_streams(plan) or any(_cuts(child) for child in plan.children))
 
 
-def _both(plan: LogicalPlan) -> bool:
+def _joins_streams(plan: LogicalPlan) -> bool:
     return isinstance(plan, Join) and all(child.streaming for child in plan.children) and not plan.lateral

@@ -70,8 +70,8 @@ def order(query: StreamQuery) -> Iterator[QueryFinding]:
             yield error("sample-on-stream", message, "Use where rand() < 0.5.", step.node)
         elif isinstance(step, Over) and step.child.streaming:
             for call in step.calls:
-                shown = call.this.sql(dialect="spark", comments=False)
-                message = f"{shown} OVER (..) is not supported on streams"
+                call_text = call.this.sql(dialect="spark", comments=False)
+                message = f"{call_text} OVER (..) is not supported on streams"
                 hint = (
                     "For the latest row of a key, set unique_key and sequence_by, or aggregate: max_by(struct(..), ts)."
                 )
@@ -128,5 +128,5 @@ def chains(query: StreamQuery) -> Iterator[QueryFinding]:
 
 def _stateful(step: LogicalPlan) -> bool:
     if isinstance(step, Join):
-        return step.left.streaming and step.right.streaming and not step.lateral
+        return step.left_side.streaming and step.right_side.streaming and not step.lateral
     return is_aggregate(step)

@@ -19,35 +19,39 @@ from engine.compile.streaming.query_plan.logical_plan import (
 
 def waiting_sides(step: Join) -> list[LogicalPlan]:
     """The sides of which a row may never leave the state."""
-    return [side for side in (step.left, step.right) if not releases(step, side)]
+    return [side for side in (step.left_side, step.right_side) if not releases(step, side)]
 
 
 def reason(step: Join, side: LogicalPlan) -> str:
     """Why rows of a side wait."""
-    other = step.right if side is step.left else step.left
+    other = step.right_side if side is step.left_side else step.left_side
     if (column := half_marked(step)) is not None:
         return f"'{column.name}' has no watermark, and is compared with an event time"
     for one in (side, other):
         if not _marked(one):
-            return f"{shown(step, one)} has no watermark"
-    found = bounds(side, step.conditions)
-    for bound in found:
+            return f"{side_name(step, one)} has no watermark"
+    time_bounds = bounds(side, step.conditions)
+    for bound in time_bounds:
         if (fault := _fault(step, side, bound)) is not None:
             return fault[0]
-    return f"ON does not bound the event time of {shown(step, side)} by the event time of {shown(step, other)}"
+    return f"ON does not bound the event time of {side_name(step, side)} by the event time of {side_name(step, other)}"
 
 
 def fix(step: Join, sides: Sequence[LogicalPlan]) -> str:
     """The watermarks and the condition that a join lacks so that rows of some sides leave the state."""
     for side in sides:
         for bound in bounds(side, step.conditions):
-            if _marked(step.left) and _marked(step.right) and (fault := _fault(step, side, bound)) is not None:
+            if (
+                _marked(step.left_side)
+                and _marked(step.right_side)
+                and (fault := _fault(step, side, bound)) is not None
+            ):
                 return fault[1]
-    left, right = ((side, _time(step, side)) for side in (step.left, step.right))
-    missing = "" if half_marked(step) is not None else _missing_bound(step, sides, left[1], right[1])
+    left_side, right_side = ((side, _time(step, side)) for side in (step.left_side, step.right_side))
+    missing = "" if half_marked(step) is not None else _missing_bound(step, sides, left_side[1], right_side[1])
     lacking = [
         pasteable_fixes.watermark_entry(_source(side, time), _in_source(side, time))
-        for side, time in (left, right)
+        for side, time in (left_side, right_side)
         if not _marked(side)
     ]
     parts = [f"add to ON: and {missing}"] * bool(missing)
@@ -56,10 +60,10 @@ def fix(step: Join, sides: Sequence[LogicalPlan]) -> str:
     return f"{text[:1].upper()}{text[1:]}."
 
 
-def shown(step: Join, side: LogicalPlan) -> str:
+def side_name(step: Join, side: LogicalPlan) -> str:
     """A side of a join by its alias, in quotes, or by its place."""
     alias = _alias(side)
-    return f"'{alias}'" if alias else f"the {'left' if side is step.left else 'right'} side"
+    return f"'{alias}'" if alias else f"the {'left' if side is step.left_side else 'right'} side"
 
 
 def _fault(step: Join, side: LogicalPlan, bound: Bound) -> tuple[str, str] | None:
@@ -68,7 +72,7 @@ def _fault(step: Join, side: LogicalPlan, bound: Bound) -> tuple[str, str] | Non
         return None
     if not bound.own.watermark:
         marked = next(column.name for column in side.columns if column.watermark)
-        name = shown(step, side)
+        name = side_name(step, side)
         return (
             f"ON bounds '{bound.own.name}' of {name}, and its watermark is on '{marked}'",
             f"Bound '{marked}' in ON, too; or set the watermark of {name} on '{bound.own.name}'.",
@@ -94,11 +98,13 @@ def _two_comparisons(condition: Condition) -> str:
     return f"{value} >= {low} and {value} <= {high}"
 
 
-def _missing_bound(step: Join, sides: Sequence[LogicalPlan], left: PlanColumn | None, right: PlanColumn | None) -> str:
+def _missing_bound(
+    step: Join, sides: Sequence[LogicalPlan], left_time: PlanColumn | None, right_time: PlanColumn | None
+) -> str:
     """The comparison that ON lacks; empty if the columns are compared, and only watermarks are missing."""
-    one, other = _aliased(step.left, "l", left), _aliased(step.right, "r", right)
-    left_waits = step.left in sides and not _compares(step, step.left, left, right)
-    right_waits = step.right in sides and not _compares(step, step.right, right, left)
+    one, other = _aliased(step.left_side, "l", left_time), _aliased(step.right_side, "r", right_time)
+    left_waits = step.left_side in sides and not _compares(step, step.left_side, left_time, right_time)
+    right_waits = step.right_side in sides and not _compares(step, step.right_side, right_time, left_time)
     if left_waits and right_waits:
         return f"{other} between {one} and {one} + interval 1 hour"
     if left_waits:
@@ -108,7 +114,8 @@ def _missing_bound(step: Join, sides: Sequence[LogicalPlan], left: PlanColumn | 
 
 def _compares(step: Join, side: LogicalPlan, own: PlanColumn | None, other: PlanColumn | None) -> bool:
     if any(
-        {pair.left and pair.left.column, pair.right and pair.right.column} == {own, other} for pair in equalities(step)
+        {pair.left_side and pair.left_side.column, pair.right_side and pair.right_side.column} == {own, other}
+        for pair in equalities(step)
     ):
         return True
     return any(bound.own == own and bound.other == other for bound in bounds(side, step.conditions))
@@ -124,7 +131,7 @@ def _time(step: Join, side: LogicalPlan) -> PlanColumn | None:
 
 
 def _columns(condition: Condition) -> list[PlanColumn]:
-    sides = (condition.left, condition.right)
+    sides = (condition.left_side, condition.right_side)
     return [term.column for side in sides if side is not None for term in side.terms or () if term.column is not None]
 
 

@@ -26,8 +26,8 @@ def watermarks(query: StreamQuery) -> Iterator[QueryFinding]:
         for columns in _reaching(query, step, of_children):
             names = list(dict.fromkeys(c.name for c in columns))
             if len({c.id for c in columns}) > 1:
-                shown = " and ".join(f"'{name}'" for name in names)
-                message = f"two event-time columns reach one stateful step: {shown}"
+                names_text = " and ".join(f"'{name}'" for name in names)
+                message = f"two event-time columns reach one stateful step: {names_text}"
                 hint = "Keep one of them; select the other as cast(ts as timestamp) as ts2, which drops its watermark."
                 yield error("watermark-two-columns", message, hint, step.node)
                 break

@@ -12,7 +12,7 @@ from typing import Any
 
 from engine.compile.types import spark_types
 from engine.errors import near
-from engine.project.yaml_section import UNKNOWN, Section, shown
+from engine.project.yaml_section import UNKNOWN, Section, quote_text
 
 # More than any whole number of Spark has.
 _DIGITS = 40
@@ -26,7 +26,7 @@ def fit(part: Section, type_: str | None) -> Any:  # noqa: PLR0911 - one for eac
     if part.value is None or part.value is UNKNOWN:
         return None
     if type_ is None:
-        return _plain(part)
+        return _untyped_value(part)
     if (inner := spark_types.element(type_)) is not None:
         return _list(part, inner)
     if (members := spark_types.fields(type_)) is not None:
@@ -45,7 +45,7 @@ def natural(value: Any) -> str | None:
     return {int: "bigint", float: "double", str: "string"}.get(type(value))
 
 
-def _plain(part: Section) -> Any:
+def _untyped_value(part: Section) -> Any:
     if natural(part.value) is None:
         part.report("unit-test-value", f"the type of '{part.name}' is unknown until the source is read", _SQL)
         return None
@@ -54,7 +54,7 @@ def _plain(part: Section) -> Any:
 
 def _misfit(part: Section, type_: str, hint: str = "") -> None:
     value = part.value if isinstance(part.value, str) else json.dumps(part.value, default=str)
-    part.report("unit-test-value", f"{shown(value)} is not a value of type {type_}", hint)
+    part.report("unit-test-value", f"{quote_text(value)} is not a value of type {type_}", hint)
 
 
 def _scalar(part: Section, type_: str) -> Any:
@@ -166,15 +166,15 @@ def _struct(part: Section, members: tuple[tuple[str, str], ...]) -> Any:
     if not isinstance(part.value, dict):
         return _misfit(part, "struct", "Write a mapping of its fields: {a: 1, b: x}.")
     by_name = {name.lower(): (name, type_) for name, type_ in members}
-    made: dict[str, Any] = {}
+    fields: dict[str, Any] = {}
     for key, item in part.mapping():
         if key.lower() not in by_name:
             hint = near(key, [name for name, _ in members])
             item.report("unknown-column", f"'{part.name}' has no field '{key}'", hint, at_key=True)
             continue
         name, type_ = by_name[key.lower()]
-        made[name] = fit(item, type_)
-    return made
+        fields[name] = fit(item, type_)
+    return fields
 
 
 def _map(part: Section, type_: str) -> Any:
@@ -187,14 +187,14 @@ def _map(part: Section, type_: str) -> Any:
     return {key: fit(item, value_type) for key, item in part.mapping()}
 
 
-def fit_row(item: Section, columns: Mapping[str, tuple[str, str | None]] | None, what: str) -> dict[str, Any]:
+def fit_row(item: Section, columns: Mapping[str, tuple[str, str | None]] | None, owner: str) -> dict[str, Any]:
     """A row by declared names, found whatever their letter case; `columns` None: they are not known."""
-    made: dict[str, Any] = {}
+    row: dict[str, Any] = {}
     for key, part in item.mapping():
         if columns is not None and key.lower() not in columns:
             hint = near(key, [name for name, _ in columns.values()])
-            part.report("unknown-column", f"{what} has no column '{key}'", hint, at_key=True)
+            part.report("unknown-column", f"{owner} has no column '{key}'", hint, at_key=True)
             continue
         name, type_ = columns[key.lower()] if columns is not None else (key, None)
-        made[name] = fit(part, type_)
-    return made
+        row[name] = fit(part, type_)
+    return row

@@ -306,7 +306,7 @@ _RULES["timestamp"], _RULES["decimal"] = _always("timestamp"), _always("decimal(
 _RULES.update((name, _always(type_)) for name, type_ in _fixed())
 
 
-def known(name: str) -> bool:
+def has_result_type(name: str) -> bool:
     return name in _RULES
 
 
@@ -327,8 +327,8 @@ def rounded(name: str, type_: str | None, places: int | None) -> str | None:
     whole = precision - scale + 1
     if places < 0:
         return f"decimal({min(max(whole, 1 - places), 38)},0)"
-    kept = min(scale, places)
-    return f"decimal({min(whole + kept, 38)},{kept})"
+    decimals = min(scale, places)
+    return f"decimal({min(whole + decimals, 38)},{decimals})"
 
 
 _AS_DECIMAL = {

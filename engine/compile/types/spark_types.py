@@ -95,7 +95,7 @@ def _inside(words: deque[str], read: Callable[[deque[str]], str]) -> list[str]:
 
 def _field(words: deque[str]) -> str:
     name = words.popleft()
-    plain = name[1:-1] if name.startswith("`") else name
+    bare_name = name[1:-1] if name.startswith("`") else name
     if words[0] == ":":
         words.popleft()
     type_ = _type(words)
@@ -105,7 +105,7 @@ def _field(words: deque[str]) -> str:
     if words[0].lower() == "comment":
         words.popleft()
         words.popleft()
-    return f"{plain if _WORD.fullmatch(plain) else name}:{type_}"
+    return f"{bare_name if _WORD.fullmatch(bare_name) else name}:{type_}"
 
 
 def _numbers(words: deque[str]) -> list[str]:
@@ -131,7 +131,7 @@ def opaque(type_: str) -> bool:
 
 
 @lru_cache(maxsize=4096)
-def stored(type_: str | None) -> str | None:
+def type_in_table(type_: str | None) -> str | None:
     """The type after a way through an Iceberg table, which has no small integers."""
     return None if type_ is None else _SMALL.sub("int", type_)
 

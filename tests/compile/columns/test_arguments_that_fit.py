@@ -48,7 +48,7 @@ def faults(sql: str) -> list[str]:
     missing = [f"no column {name.name}" for name in found.unresolved]
     return [
         *missing,
-        *(fault.message for fault in (*found.faults, *misplaced(QueryNodes.of(tree), bound.noted.key_of))),
+        *(fault.message for fault in (*found.faults, *misplaced(QueryNodes.of_tree(tree), bound.noted.key_of))),
     ]
 
 

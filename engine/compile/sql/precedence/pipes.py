@@ -49,7 +49,7 @@ def without_pipes(tokens: list[Token], text: str) -> list[Token]:
     return _flat(side_by_side(tokens, _flat)) if MARK in text else tokens
 
 
-def named(tree: exp.Expr, text: str) -> exp.Expr:
+def with_relation_names(tree: exp.Expr, text: str) -> exp.Expr:
     """A tree whose relations in brackets have the names that they had before a step put them there.
 
     Args:
@@ -90,17 +90,17 @@ def _behind_ctes(items: list[Item]) -> int:
 
 def _steps(items: list[Item]) -> list[list[Item]]:
     """A step of a pipe; ORDER BY and the like behind it, and UNION, are steps of their own: of the query around."""
-    found: list[list[Item]] = [[]]
+    steps: list[list[Item]] = [[]]
     for index, item in enumerate(items):
         kind, before = kind_of(item), kind_of(items[index - 1]) if index else None
-        kinds = [kind_of(one) for one in found[-1]]
+        kinds = [kind_of(one) for one in steps[-1]]
         follows = kind in kinds if kinds[:1] and kinds[0] in RESULT else kind is not TokenType.OFFSET
         # `* except (a)` names columns.
         names = before in _NAMING or before is TokenType.STAR
         if index and not names and (kind in SETS or (kind in RESULT and follows)):
-            found.append([])
-        found[-1].append(item)
-    return found
+            steps.append([])
+        steps[-1].append(item)
+    return steps
 
 
 def _started(items: list[Item], sign: Token) -> PipeQuery:

@@ -94,14 +94,14 @@ def only_groups(plan: LogicalPlan) -> bool:
 
 def _regrouped(plan: LogicalPlan, moved: int) -> LogicalPlan:
     """A grouping without itself, or without the one below it, or as it is."""
-    own = used = plan.child.ids
+    own = used_ids = plan.child.ids
     if isinstance(plan, Aggregate):
         own = frozenset(key.column.id for key in plan.keys if key.column is not None)
-        used = plan.uses.union(*(key.refs for key in plan.keys), *(refs for _, refs in plan.sources))
+        used_ids = plan.uses.union(*(key.refs for key in plan.keys), *(refs for _, refs in plan.sources))
     way = _way(plan.child)
-    if way.outer & used:
+    if way.outer & used_ids:
         return plan
-    needless = way.groups and not way.results & used
+    needless = way.groups and not way.results & used_ids
     between = moved + way.filters >= _ONE_PASS
     if only_groups(plan) and (between or not needless) and (way.one or any(keys <= own for keys in way.keys)):
         return ungrouped(plan)
@@ -148,7 +148,7 @@ def _stepped(plan: Projection | Filter | Limit, way: _Way) -> _Way:
     results, outer = _made_of(plan, way.results), _made_of(plan, way.outer)
     if select_draws(plan.node):
         results = plan.ids
-    keys = _kept(way.keys, plan.columns)
+    keys = _surviving_keys(way.keys, plan.columns)
     return replace(way, keys=keys, results=results, outer=outer, filters=way.filters + _checks_time(plan))
 
 
@@ -161,25 +161,30 @@ def _grouping(plan: LogicalPlan) -> _Way:
         return _Way(() if plan.open else (plan.ids,), groups=True)
     sets = has_sets(plan.node)
     ids = {key.column.id if key.column is not None else 0 for key in plan.keys if not key.constant}
-    keys = () if sets else _kept((frozenset(ids),), plan.columns)
+    keys = () if sets else _surviving_keys((frozenset(ids),), plan.columns)
     return _Way(keys, one=not plan.keys, results=plan.results, groups=not sets)
 
 
 def _joined(plan: Join) -> _Way:
     """The rows of the left side, where each finds one on the right at most."""
     if plan.kind == "left" and not plan.lateral:
-        way = _way(plan.left)
-        return replace(way, outer=way.outer.union(column.id for column in plan.right.columns))
+        way = _way(plan.left_side)
+        return replace(way, outer=way.outer.union(column.id for column in plan.right_side.columns))
     if plan.kind != "inner" or plan.lateral:
         return _Way()
-    pairs = [c for c in plan.conditions if c.sign == "=" and c.left is not None and c.right is not None]
-    tied = {side.column.id for c in pairs for side in (c.left, c.right) if side is not None and side.column is not None}
-    if any(keys <= tied for keys in _way(plan.right).keys):
-        return _Way(_way(plan.left).keys)
+    pairs = [c for c in plan.conditions if c.sign == "=" and c.left_side is not None and c.right_side is not None]
+    tied = {
+        side.column.id
+        for c in pairs
+        for side in (c.left_side, c.right_side)
+        if side is not None and side.column is not None
+    }
+    if any(keys <= tied for keys in _way(plan.right_side).keys):
+        return _Way(_way(plan.left_side).keys)
     return _Way()
 
 
-def _kept(keys: tuple[frozenset[int], ...], columns: tuple[PlanColumn, ...]) -> tuple[frozenset[int], ...]:
+def _surviving_keys(keys: tuple[frozenset[int], ...], columns: tuple[PlanColumn, ...]) -> tuple[frozenset[int], ...]:
     """The sets of which each column is still there, perhaps under another name."""
     now = {column.copy_of: column.id for column in columns if column.copy_of}
     now |= {column.id: column.id for column in columns}
