@@ -279,7 +279,7 @@ class ColumnScope:
         elif parts_used > 1 and not resolved[0].id:
             relation = self.relation_named(lower[0])
             unknown = relation.unknown if relation is not None else None
-        value = resolved[0] if len(resolved) == 1 else _either(resolved)
+        value = resolved[0] if len(resolved) == 1 else _ambiguous_value(resolved)
         value, path = field_of(value, parts, parts_used)
         return ResolvedName(value, resolved, parts_used, path, unknown)
 
@@ -305,7 +305,7 @@ class ColumnScope:
                 if lower[at] in relation.names:
                     value = relation.find(lower[at + 1])
                     if not value and relation.output.open:
-                        return [unseen(relation.output.rest, parts[at + 1])], at + 2
+                        return [possible_column(relation.output.rest, parts[at + 1])], at + 2
                     if value:
                         return value, at + 2
         return [], 0
@@ -315,7 +315,7 @@ class ColumnScope:
         if not self.open or self._surely_not(parts):
             return []
         nodes = {r.output.rest for r in self.relations if r.output.open}
-        return [unseen(nodes.pop() if len(nodes) == 1 else None, parts[0])]
+        return [possible_column(nodes.pop() if len(nodes) == 1 else None, parts[0])]
 
     def _unknown_ids(self) -> dict[str, int]:
         unknown = [relation for relation in self.relations if relation.output.open]
@@ -343,12 +343,12 @@ class ColumnScope:
             yield from self.outer.candidates(lower)
 
 
-def unseen(node: str | None, name: str) -> ColumnValue:
+def possible_column(node: str | None, name: str) -> ColumnValue:
     """A column that a node may have; None: nobody knows which."""
     return NOTHING if node is None else ColumnValue(None, ((node, name),), exact=True)
 
 
-def _either(values: list[ColumnValue]) -> ColumnValue:
+def _ambiguous_value(values: list[ColumnValue]) -> ColumnValue:
     """An ambiguous name: all that it may mean."""
     kinds = {value.type for value in values}
     return ColumnValue(kinds.pop() if len(kinds) == 1 else None, origins(values))
@@ -367,7 +367,7 @@ def member(value: ColumnValue, parts: Sequence[str], position: int) -> ColumnVal
     if value.parts is not None:
         part = value.parts.get(name.lower())
         if part is None:
-            raise Missing(".".join(parts), _inside(parts, position, value.parts), position)
+            raise Missing(".".join(parts), _path_candidates(parts, position, value.parts), position)
         return part
     type_ = value.type
     many = spark_types.element(type_)
@@ -375,14 +375,14 @@ def member(value: ColumnValue, parts: Sequence[str], position: int) -> ColumnVal
     if fields is not None:
         field = next((pair for pair in fields if pair[0].lower() == name.lower()), None)
         if field is None:
-            raise Missing(".".join(parts), _inside(parts, position, [f for f, _ in fields]), position)
+            raise Missing(".".join(parts), _path_candidates(parts, position, [f for f, _ in fields]), position)
         inner: str | None = spark_types.array(field[1]) if many else field[1]
-        return extended(value, field[0], inner)
+        return field_value(value, field[0], inner)
     if type_ is not None and spark_types.opaque(many or type_):
         raise Missing(".".join(parts), [], position)
     if type_ is not None:
         return ColumnValue(spark_types.entry(type_)[1], value.origins, certain=value.certain)
-    return extended(value, name, None)
+    return field_value(value, name, None)
 
 
 def field_of(value: ColumnValue, parts: Sequence[str], parts_used: int) -> tuple[ColumnValue, tuple[str, ...]]:
@@ -400,11 +400,11 @@ def part_name(value: ColumnValue, name: str) -> str:
     return name.lower() if is_field else name
 
 
-def _inside(parts: Sequence[str], position: int, names: Iterable[str]) -> list[str]:
+def _path_candidates(parts: Sequence[str], position: int, names: Iterable[str]) -> list[str]:
     return [".".join([*parts[:position], name]) for name in names]
 
 
-def extended(value: ColumnValue, name: str, type_: str | None) -> ColumnValue:
+def field_value(value: ColumnValue, name: str, type_: str | None) -> ColumnValue:
     """A field of a value: of its origin where it is that unchanged."""
     if not value.exact:
         return ColumnValue(type_, value.origins, certain=value.certain)

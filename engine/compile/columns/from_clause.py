@@ -20,20 +20,20 @@ from engine.compile.columns.column_scope import (
     ScopeRelation,
     index,
     origins,
-    unseen,
+    possible_column,
 )
 from engine.compile.columns.column_texts import expression
-from engine.compile.columns.expressions import tested
+from engine.compile.columns.expressions import note_filter
 from engine.compile.columns.from_plan import (
     Pair,
     join_kind,
-    joined,
+    join_plan,
     lateral_view,
-    numbered,
     plan_columns,
-    sampled,
-    source,
+    sample_plan,
+    source_plan,
     under_names,
+    with_ids,
 )
 from engine.compile.columns.name_uses import UseKind
 from engine.compile.columns.walk import Walk
@@ -93,7 +93,7 @@ def cte_output(walk: Walk, cte: Cte) -> OutputColumns:
     alias = cte.node.args.get("alias")
     name_uses.note_alias(walk.uses, alias.this if isinstance(alias, exp.TableAlias) else alias, UseKind.CTE)
     before = len(walk.findings)
-    output = renamed(walk, walk.query(walk, body, cte.ctes, cte.outer), alias)
+    output = with_alias_names(walk, walk.query(walk, body, cte.ctes, cte.outer), alias)
     if body is not cte.node.this:
         return output
     if cte.recursive and output.plan.streaming:
@@ -102,25 +102,25 @@ def cte_output(walk: Walk, cte: Cte) -> OutputColumns:
         message = f"the recursive CTE '{cte.node.alias}' cannot read a stream"
         walk.findings.append(error("recursive-cte-on-stream", message, "Remove its input from 'streams:'.", cte.node))
         cte.streaming = True
-        output = renamed(walk, walk.query(walk, body, cte.ctes, cte.outer), alias)
+        output = with_alias_names(walk, walk.query(walk, body, cte.ctes, cte.outer), alias)
     cte.output = walk.steps[cte.node.alias.lower()] = output
     return output
 
 
 def _reference(walk: Walk, node: exp.Expr, cte: Cte) -> OutputColumns:
     """What a CTE gives where it is read."""
-    output, name = again(walk, cte_output(walk, cte)), cte.node.alias.lower()
+    output, name = with_new_ids(walk, cte_output(walk, cte)), cte.node.alias.lower()
     if cte.output is None:
         cte.recursive = True
         output.plan = SourcePlan(node=cte.node, name=name, open=True, streaming=cte.streaming)
         return output
     plan = cte.output.plan
-    columns = numbered(walk, plan.columns, output)
+    columns = with_ids(walk, plan.columns, output)
     output.plan = Ref(node=node, columns=columns, open=plan.open, streaming=plan.streaming, definition=plan)
     return output
 
 
-def read_unread(walk: Walk, node: exp.Expr, ctes: Mapping[str, Any]) -> None:
+def read_unread_ctes(walk: Walk, node: exp.Expr, ctes: Mapping[str, Any]) -> None:
     """Read the CTEs of a query that nothing has read: Spark analyses them, too. They have no part in its lineage."""
     for cte in node.args["with_"].expressions:
         entry = ctes.get(cte.alias.lower())
@@ -128,29 +128,29 @@ def read_unread(walk: Walk, node: exp.Expr, ctes: Mapping[str, Any]) -> None:
             cte_output(replace(walk, influences={}, reasons={}), entry)
 
 
-def renamed(walk: Walk, output: OutputColumns, alias: exp.Expr | None) -> OutputColumns:
+def with_alias_names(walk: Walk, output: OutputColumns, alias: exp.Expr | None) -> OutputColumns:
     """The same under the names of `AS t(a, b)`."""
     names = alias.args.get("columns") if isinstance(alias, exp.TableAlias) else None
     if not names or alias is None:
         return output
-    list_lengths.names(walk, names, output)
+    list_lengths.check_names(walk, names, output)
     for identifier in names:
         name_uses.note_alias(walk.uses, identifier, UseKind.COLUMN)
     values = [column.value for column in output.columns]
     is_complete = not output.open and len(names) == len(output.columns)
     if not is_complete:
         values = [ColumnValue(None) for _ in names]
-    columns = [_called(walk, i, v) for i, v in zip(names, values, strict=True)]
+    columns = [_alias_column(walk, i, v) for i, v in zip(names, values, strict=True)]
     plan = under_names(output.plan, alias, output.columns, columns) if is_complete else output.plan
     return OutputColumns(columns, plan=plan)
 
 
-def _called(walk: Walk, identifier: exp.Identifier, value: ColumnValue) -> ScopeColumn:
+def _alias_column(walk: Walk, identifier: exp.Identifier, value: ColumnValue) -> ScopeColumn:
     renamed_value = with_fields(value, named_at=name_uses.place_of(identifier), id=next(walk.ids))
     return ScopeColumn(identifier.name, renamed_value)
 
 
-def again(walk: Walk, output: OutputColumns) -> OutputColumns:
+def with_new_ids(walk: Walk, output: OutputColumns) -> OutputColumns:
     """The same columns where they are read once more."""
     columns = [with_fields(column, value=walk.renewed(column.value)) for column in output.columns]
     return replace(output, columns=columns)
@@ -162,7 +162,7 @@ def read_from(walk: Walk, select: exp.Select, scope: ColumnScope) -> None:
     scope.plan = SourcePlan(node=select)
     if start is not None:
         item = _item(walk, start.this, scope)
-        _add(scope, item)
+        _add_item(scope, item)
         scope.plan = item.plan
     for join in select.args.get("joins") or ():
         _join(walk, join, scope)
@@ -170,13 +170,13 @@ def read_from(walk: Walk, select: exp.Select, scope: ColumnScope) -> None:
         scope.outside = False
         item = _item(walk, lateral, scope)
         plan = lateral_view(walk, scope, lateral, item)
-        _add(scope, item)
+        _add_item(scope, item)
         scope.plan = plan
         walk.correlated([lateral], scope, "in LATERAL VIEW")
-    scope.plan = sampled(scope.plan, select.args.get("sample"))
+    scope.plan = sample_plan(scope.plan, select.args.get("sample"))
 
 
-def _add(scope: ColumnScope, item: ColumnScope) -> None:
+def _add_item(scope: ColumnScope, item: ColumnScope) -> None:
     if len(scope.columns) + len(item.columns) > MAX_COLUMNS:
         raise too_many_columns()
     for relation in item.relations:
@@ -188,27 +188,27 @@ def _item(walk: Walk, node: exp.Expr, scope: ColumnScope) -> ColumnScope:
     """The relations that an item of FROM adds, and their columns."""
     if isinstance(node, exp.TableSample):
         item = _item(walk, node.this, scope)
-        item.plan = sampled(item.plan, node)
+        item.plan = sample_plan(item.plan, node)
         return item
     reader = _READERS.get(type(node))
     if isinstance(node, exp.Subquery) and holds_relations(node):
         item = _item(walk, node.this, scope)
         if node.args.get("alias") is not None or node.args.get("pivots"):
-            item = _one(walk, node, OutputColumns(item.columns, item.open, plan=item.plan), [], scope)
+            item = _with_alias(walk, node, OutputColumns(item.columns, item.open, plan=item.plan), [], scope)
     else:
         output, names = reader(walk, node, scope) if reader is not None else (UNKNOWN, [])
         if output.plan is NO_PLAN:
             output = replace(output, plan=SourcePlan(node=node, open=True))
-        output.plan = sampled(output.plan, node.args.get("sample"))
-        item = _one(walk, node, output, names, scope)
+        output.plan = sample_plan(output.plan, node.args.get("sample"))
+        item = _with_alias(walk, node, output, names, scope)
     for join in node.args.get("joins") or ():
         _join(walk, join, item)
     return item
 
 
-def _one(walk: Walk, node: exp.Expr, output: OutputColumns, names: list[str], scope: ColumnScope) -> ColumnScope:
+def _with_alias(walk: Walk, node: exp.Expr, output: OutputColumns, names: list[str], scope: ColumnScope) -> ColumnScope:
     alias = node.args.get("alias")
-    output = renamed(walk, output, alias)
+    output = with_alias_names(walk, output, alias)
     called = alias.name.lower() if alias is not None else ""
     candidates = [called, *names[1:]] if called else names
     alias_identifier = alias.this if isinstance(alias, exp.TableAlias) else None
@@ -219,7 +219,7 @@ def _one(walk: Walk, node: exp.Expr, output: OutputColumns, names: list[str], sc
             scope.ctes, scope.outer, [ScopeRelation(tuple(candidates), output)], output.columns, plan=output.plan
         )
         alias = pivot.args.get("alias")
-        output = renamed(walk, pivot_columns.pivoted(walk, pivot, before), alias)
+        output = with_alias_names(walk, pivot_columns.pivot_output(walk, pivot, before), alias)
         if alias is not None and alias.name:
             candidates, named_at = [alias.name.lower()], name_uses.place_of(alias.this)
             name_uses.note_alias(walk.uses, alias.this)
@@ -250,12 +250,12 @@ def _table(walk: Walk, node: exp.Expr, scope: ColumnScope) -> tuple[OutputColumn
     """What a name stands for, and the names by which it can be called: by itself and as it is written."""
     identifier = node.this
     if not isinstance(identifier, exp.Identifier):
-        _beside(walk, identifier, scope)
+        _check_no_lateral(walk, identifier, scope)
         generated_columns = (
-            function_calls.generated(walk, identifier, scope) if isinstance(identifier, exp.Expr) else None
+            function_calls.generated_columns(walk, identifier, scope) if isinstance(identifier, exp.Expr) else None
         )
         name = walk.name_of(identifier)
-        if generated_columns is None and name and (name not in BUILTIN or function_calls.scalar(name)):
+        if generated_columns is None and name and (name not in BUILTIN or function_calls.is_scalar_function(name)):
             hint = "Read files through a source: {{ source('name', 'table') }}."
             walk.fault("unknown-function", f"Spark has no table function '{name}'", hint, identifier)
         columns = [ScopeColumn(name, walk.renewed(value)) for name, value in generated_columns or ()]
@@ -274,12 +274,12 @@ def _table(walk: Walk, node: exp.Expr, scope: ColumnScope) -> tuple[OutputColumn
     names = [short.rsplit(".", 1)[-1].lower(), *([written.lower()] if short is not written else [])]
     if relation is None:
         return replace(LOST, plan=SourcePlan(node=node, name=name.lower(), open=True)), names
-    output = _input(walk, relation)
-    output.plan = source(walk, node, name.lower(), relation, output)
+    output = _input_columns(walk, relation)
+    output.plan = source_plan(walk, node, name.lower(), relation, output)
     return output, names
 
 
-def _beside(walk: Walk, function: exp.Expr, scope: ColumnScope) -> None:
+def _check_no_lateral(walk: Walk, function: exp.Expr, scope: ColumnScope) -> None:
     """Report columns of the tables beside a table function, which it does not see without LATERAL."""
     for column in function.find_all(exp.Column) if scope.relations else ():
         try:
@@ -291,7 +291,7 @@ def _beside(walk: Walk, function: exp.Expr, scope: ColumnScope) -> None:
         walk.fault("misplaced-expression", message, f"Write LATERAL {name}(..).", column)
 
 
-def _input(walk: Walk, columns_known: InputColumns) -> OutputColumns:
+def _input_columns(walk: Walk, columns_known: InputColumns) -> OutputColumns:
     node = columns_known.node
 
     def column(name: str, type_: str | None) -> ScopeColumn:
@@ -306,19 +306,19 @@ def _input(walk: Walk, columns_known: InputColumns) -> OutputColumns:
     more = columns_known.columns is None or not columns_known.complete
     time = columns_known.event_time
     if more and time and time.lower() not in {*hidden, *(declared.name.lower() for declared in columns)}:
-        columns.append(ScopeColumn(time, walk.renewed(unseen(node, time))))
+        columns.append(ScopeColumn(time, walk.renewed(possible_column(node, time))))
     output = OutputColumns(columns, more, node if more else None, hidden, is_input=True)
     if columns_known.added:
         base = ColumnScope({}, None, [ScopeRelation((), output)], columns, quiet=True)
         by_name = {column.name.lower(): column for column in columns}
         for name, sql in columns_known.added:
-            added_value = with_fields(_added(walk, sql, base), named_at=f"watermark {node}", id=next(walk.ids))
+            added_value = with_fields(_added_value(walk, sql, base), named_at=f"watermark {node}", id=next(walk.ids))
             by_name[name.lower()] = ScopeColumn(name, added_value)
         output = replace(output, columns=list(by_name.values()))
     return output
 
 
-def _added(walk: Walk, sql: str, scope: ColumnScope) -> ColumnValue:
+def _added_value(walk: Walk, sql: str, scope: ColumnScope) -> ColumnValue:
     tree = expression(sql)
     if tree is None:
         return ColumnValue(None)
@@ -333,11 +333,11 @@ def _lateral(walk: Walk, node: exp.Expr, scope: ColumnScope) -> tuple[OutputColu
     inner = node.this
     if isinstance(inner, exp.Subquery):
         return walk.query(walk, inner.this, with_ctes(inner, scope.ctes, scope), scope), []
-    generated_columns = function_calls.generated(walk, inner, scope)
+    generated_columns = function_calls.generated_columns(walk, inner, scope)
     if generated_columns is not None:
         return OutputColumns([ScopeColumn(name, walk.renewed(value)) for name, value in generated_columns]), []
     name = walk.name_of(inner)
-    if function_calls.scalar(name):
+    if function_calls.is_scalar_function(name):
         walk.fault("unknown-function", f"{name}() does not return rows", "Write explode(..), or a subquery.", inner)
     value = walk.value(inner, scope)
     alias = node.args.get("alias")
@@ -387,16 +387,16 @@ def _join(walk: Walk, join: exp.Expr, scope: ColumnScope) -> None:
     scope.forget()
     pairs: list[Pair] = []
     if common:
-        scope.columns, pairs = _merged(walk, join, common, before, added)
+        scope.columns, pairs = _merged_columns(walk, join, common, before, added)
     elif (on := join.args.get("on")) is not None:
-        tested(walk, on, scope, "join", "ON")
-    scope.plan = joined(walk, scope, join, (before, added), pairs)
+        note_filter(walk, on, scope, "join", "ON")
+    scope.plan = join_plan(walk, scope, join, (before, added), pairs)
     if join_kind(join) in {"semi", "anti"}:
         scope.relations, scope.columns = before.relations, before.columns
     scope.forget()
 
 
-def _merged(
+def _merged_columns(
     walk: Walk, join: exp.Expr, common: list[exp.Identifier], left_scope: ColumnScope, right_scope: ColumnScope
 ) -> tuple[list[ScopeColumn], list[Pair]]:
     """The columns of a join by USING: the common ones once and first; and the pairs that are compared."""
@@ -404,9 +404,9 @@ def _merged(
     pairs: list[Pair] = []
     merged: list[ScopeColumn] = []
     for identifier in common:
-        ours, theirs = _common(walk, identifier, left_scope), _common(walk, identifier, right_scope)
+        ours, theirs = _common_column(walk, identifier, left_scope), _common_column(walk, identifier, right_scope)
         walk.influence(origins([ours, theirs]), "join")
-        type_mismatch.compared(walk, identifier, (identifier, ours), (identifier, theirs))
+        type_mismatch.check_comparison(walk, identifier, (identifier, ours), (identifier, theirs))
         value = theirs if kind == "right" else ours
         if kind == "full":
             value = walk.renewed(ColumnValue(wider(ours.type, theirs.type), origins([ours, theirs])))
@@ -419,7 +419,7 @@ def _merged(
     return [*merged, *rest], pairs
 
 
-def _common(walk: Walk, identifier: exp.Identifier, scope: ColumnScope) -> ColumnValue:
+def _common_column(walk: Walk, identifier: exp.Identifier, scope: ColumnScope) -> ColumnValue:
     try:
         return scope.look_up([identifier.name])
     except Missing as missing:

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from sqlglot import exp
 
 from engine.compile.columns.column_scope import ColumnScope, OutputColumns, ScopeColumn
-from engine.compile.columns.plan_conditions import conditions, equal
+from engine.compile.columns.plan_conditions import conditions, equality
 from engine.compile.columns.plan_values import reader
 from engine.compile.columns.subquery_places import GENERATORS
 from engine.compile.columns.walk import Walk
@@ -33,7 +33,7 @@ from engine.compile.streaming.query_plan.stream_facts import error
 Pair = tuple[exp.Expr, int, int, int]
 
 
-def source(walk: Walk, node: exp.Expr, name: str, relation: InputColumns, output: OutputColumns) -> LogicalPlan:
+def source_plan(walk: Walk, node: exp.Expr, name: str, relation: InputColumns, output: OutputColumns) -> LogicalPlan:
     """An input; its columns have their types as they are declared."""
     # The names of fields keep their letter case: those of a JSON record have one.
     declared_columns = (*(relation.columns or ()), *relation.hidden)
@@ -60,7 +60,7 @@ def plan_columns(columns: Sequence[ScopeColumn]) -> tuple[PlanColumn, ...]:
     return tuple(PlanColumn(column.value.id, column.name.lower()) for column in columns)
 
 
-def numbered(walk: Walk, columns: Sequence[PlanColumn], output: OutputColumns) -> tuple[PlanColumn, ...]:
+def with_ids(walk: Walk, columns: Sequence[PlanColumn], output: OutputColumns) -> tuple[PlanColumn, ...]:
     """The columns as new ones, with the ids that names refer to."""
     if len(output.columns) == len(columns):
         return tuple(renamed(c, t.value.id) for c, t in zip(columns, output.columns, strict=True))
@@ -81,7 +81,7 @@ def under_names(
     return Projection(node=node, columns=tuple(new for _, new in renamed_pairs), children=(plan,), sources=sources)
 
 
-def sampled(plan: LogicalPlan, sample: exp.Expr | None) -> LogicalPlan:
+def sample_plan(plan: LogicalPlan, sample: exp.Expr | None) -> LogicalPlan:
     """A part of the rows."""
     if sample is None:
         return plan
@@ -112,19 +112,19 @@ def lateral_view(walk: Walk, scope: ColumnScope, view: exp.Expr, item: ColumnSco
     )
 
 
-def joined(
+def join_plan(
     walk: Walk, scope: ColumnScope, join: exp.Expr, sides: tuple[ColumnScope, ColumnScope], pairs: Sequence[Pair]
 ) -> LogicalPlan:
     """A join; `scope` is that of the SELECT, `pairs` are the columns of USING and NATURAL."""
     (left_plan, right_plan), kind = (side.plan for side in sides), join_kind(join)
     lateral = isinstance(join.this, exp.Lateral)
     if lateral:
-        right_plan = _lateral(walk, join.this, *sides)
+        right_plan = _lateral_plan(walk, join.this, *sides)
     values = reader(walk, scope, left_plan, right_plan)
     terms = conditions(join.args["on"], values, on=True) if join.args.get("on") is not None else ()
     ours, theirs = ({column.id: column for column in side.columns} for side in (left_plan, right_plan))
     compared = [(node, ours[a], theirs[b], merged_id) for node, a, b, merged_id in pairs if a in ours and b in theirs]
-    terms += tuple(equal(one, other, node) for node, one, other, _ in compared)
+    terms += tuple(equality(one, other, node) for node, one, other, _ in compared)
     plan: LogicalPlan = Join(
         node=join,
         columns=left_plan.columns if kind in {"semi", "anti"} else left_plan.columns + right_plan.columns,
@@ -135,7 +135,7 @@ def joined(
         conditions=terms,
         lateral=lateral,
     )
-    return _merged(plan, compared) if kind == "full" and compared else plan
+    return _merge_pairs(plan, compared) if kind == "full" and compared else plan
 
 
 def join_kind(join: exp.Expr) -> str:
@@ -146,7 +146,7 @@ def join_kind(join: exp.Expr) -> str:
     return side if side in {"left", "right", "full"} else "inner"
 
 
-def _merged(plan: LogicalPlan, pairs: Sequence[tuple[exp.Expr, PlanColumn, PlanColumn, int]]) -> LogicalPlan:
+def _merge_pairs(plan: LogicalPlan, pairs: Sequence[tuple[exp.Expr, PlanColumn, PlanColumn, int]]) -> LogicalPlan:
     """A full join makes a new column of each pair."""
     merged_columns, sources = [], []
     for node, left_column, right_column, merged_id in pairs:
@@ -158,7 +158,7 @@ def _merged(plan: LogicalPlan, pairs: Sequence[tuple[exp.Expr, PlanColumn, PlanC
     return Projection(node=plan.node, columns=columns, children=(plan,), sources=tuple(sources), open=plan.open)
 
 
-def _lateral(walk: Walk, node: exp.Expr, left_scope: ColumnScope, right_scope: ColumnScope) -> LogicalPlan:
+def _lateral_plan(walk: Walk, node: exp.Expr, left_scope: ColumnScope, right_scope: ColumnScope) -> LogicalPlan:
     """What is lateral sees the relations on its left; Spark treats a subquery there as one of an expression."""
     inner = node.this.this if isinstance(node.this, exp.Subquery) else node.this
     if not isinstance(inner, exp.Query):
@@ -170,12 +170,12 @@ def _lateral(walk: Walk, node: exp.Expr, left_scope: ColumnScope, right_scope: C
         message = "a lateral subquery cannot read a stream"
         hint = "Use a join, or remove the input of the subquery from 'streams:'."
         walk.findings.append(error("subquery-on-stream", message, hint, inner))
-    if refs and left_scope.plan.streaming and (groups_by_outer(plan, refs, scalar=False) or _one_row(node, inner)):
+    if refs and left_scope.plan.streaming and (groups_by_outer(plan, refs, scalar=False) or _is_one_row(node, inner)):
         walk.domains.append(Domain(node, tuple(c for c in left_scope.plan.columns if c.id in refs)))
     return plan
 
 
-def _one_row(node: exp.Expr, inner: exp.Expr) -> bool:
+def _is_one_row(node: exp.Expr, inner: exp.Expr) -> bool:
     """Whether it is one row under a condition, in WHERE or ON: Spark takes no step less for it then (measured)."""
     if not isinstance(inner, exp.Select) or inner.args.get("from_") is not None or inner.find(*GENERATORS) is not None:
         return False

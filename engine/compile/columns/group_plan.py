@@ -12,7 +12,7 @@ from sqlglot import exp
 from engine.compile.columns.column_scope import GroupKey
 from engine.compile.columns.plan_conditions import conditions
 from engine.compile.columns.plan_values import WINDOWS, ExpressionReader, PlanValue, path_of
-from engine.compile.columns.subquery_places import beside_groups
+from engine.compile.columns.subquery_places import subqueries_beside_groups
 from engine.compile.sql.aggregates import is_aggregate
 from engine.compile.sql.same_expression import key_of
 from engine.compile.streaming.query_plan.logical_plan import (
@@ -43,7 +43,9 @@ class GroupedItem(Struct, frozen=True):
     aggregates: bool = False
 
 
-def group(plan: LogicalPlan, node: exp.Select, items: list[GroupedItem], values: ExpressionReader) -> LogicalPlan:
+def grouping_plan(
+    plan: LogicalPlan, node: exp.Select, items: list[GroupedItem], values: ExpressionReader
+) -> LogicalPlan:
     """The aggregate of a SELECT, with its HAVING."""
     clause = node.args.get("group")
     keys = list(_keys(values.walk.groups.get(id(node), ()), items, values))
@@ -79,7 +81,7 @@ def group(plan: LogicalPlan, node: exp.Select, items: list[GroupedItem], values:
         result = Over(node=calls[0], columns=columns, children=(result,), open=is_open, calls=calls)
     if having is not None:
         result = Filter(node=having, columns=columns + hidden, children=(result,), open=is_open)
-    return _only(result, columns)
+    return _only_columns(result, columns)
 
 
 def _check_aliases(plan: LogicalPlan, keys: list[Key], items: list[GroupedItem], values: ExpressionReader) -> None:
@@ -92,7 +94,7 @@ def _check_aliases(plan: LogicalPlan, keys: list[Key], items: list[GroupedItem],
             values.walk.findings.append(error("agg-alias-key", message, "Compute it in a subquery.", key.node))
 
 
-def _only(plan: LogicalPlan, columns: tuple[PlanColumn, ...]) -> LogicalPlan:
+def _only_columns(plan: LogicalPlan, columns: tuple[PlanColumn, ...]) -> LogicalPlan:
     if plan.columns == columns:
         return plan
     same = tuple((column.id, frozenset({column.id})) for column in columns)
@@ -146,15 +148,21 @@ def read_order(node: exp.Select, values: ExpressionReader) -> None:
 def _check_grouped(plan: LogicalPlan, keys: list[Key], items: list[GroupedItem], values: ExpressionReader) -> None:
     """Columns that are neither grouped by nor inside an aggregate."""
     if values.step.correlated:
-        same = {_text(key.node, values) for key in keys}
-        by_key = {id(item.node) for item in items if _by_item(item, keys) or _text(item.node, values) in same}
-        values.walk.findings.extend(beside_groups([item.node for item in items], values.step.correlated, by_key))
+        same = {_comparable_text(key.node, values) for key in keys}
+        by_key = {
+            id(item.node)
+            for item in items
+            if _is_grouped_by_item(item, keys) or _comparable_text(item.node, values) in same
+        }
+        values.walk.findings.extend(
+            subqueries_beside_groups([item.node for item in items], values.step.correlated, by_key)
+        )
     if plan.open or _is_misspelled(keys, values):
         return
     ids = _grouped_ids(keys, values)
-    grouped = [*(key.node for key in keys), *(item.node for item in items if _by_item(item, keys))]
+    grouped = [*(key.node for key in keys), *(item.node for item in items if _is_grouped_by_item(item, keys))]
     for item in items:
-        column = next(_loose_beside(item.node, ids, grouped, values), None)
+        column = next(_ungrouped_beside_items(item.node, ids, grouped, values), None)
         if column is not None:
             dotted_name = _dotted_name(column)
             message = f"'{column.name}' is neither grouped by nor inside an aggregate"
@@ -175,7 +183,7 @@ def _check_behind(
 ) -> None:
     """HAVING and ORDER BY see the groups: keys, aggregates and the columns of the SELECT."""
     ids = _grouped_ids(keys, values)
-    for clause, part in _behind(node):
+    for clause, part in _clauses_behind(node):
         # Spark has the time no more, and knows a window by the name of its function alone (measured, Spark 4.1.4).
         calls = ((column, values.declared(column)) for column in part.find_all(exp.Column))
         ungrouped_window = next(
@@ -192,8 +200,8 @@ def _check_behind(
         return
     names = {item.column.name for item in items}
     grouped = [*(key.node for key in keys), *(item.node for item in items)]
-    for clause, part in _behind(node):
-        loose = (c for c in _loose_beside(part, ids, grouped, values) if not _is_name(c, names))
+    for clause, part in _clauses_behind(node):
+        loose = (c for c in _ungrouped_beside_items(part, ids, grouped, values) if not _is_name(c, names))
         column = next(loose, None)
         if column is not None:
             dotted_name = _dotted_name(column)
@@ -219,7 +227,7 @@ def _dotted_name(column: exp.Expr) -> str:
     return ".".join(part.name for part in column.parts) if isinstance(column, exp.Column) else column.name
 
 
-def _behind(node: exp.Select) -> Iterator[tuple[str, exp.Expr]]:
+def _clauses_behind(node: exp.Select) -> Iterator[tuple[str, exp.Expr]]:
     having = node.args.get("having")
     if having is not None:
         yield "HAVING", having.this
@@ -234,24 +242,24 @@ def _is_name(node: exp.Expr, names: set[str]) -> bool:
     return isinstance(node, exp.Column) and len(node.parts) == 1 and node.name.lower() in names
 
 
-def _by_item(item: GroupedItem, keys: list[Key]) -> bool:
+def _is_grouped_by_item(item: GroupedItem, keys: list[Key]) -> bool:
     """Whether an item is grouped by under its alias or place, or by ALL: not one that only uses the same columns."""
     own = item.node.unalias()
     return any(key.node is own for key in keys)
 
 
-def _loose_beside(
+def _ungrouped_beside_items(
     node: exp.Expr, ids: set[int], grouped: Iterable[exp.Expr], values: ExpressionReader
 ) -> Iterator[exp.Expr]:
     """What is neither a key nor made of keys, nor the same as an expression of the SELECT that is.
 
     What an expression is made of is compared as text, which costs time: only where it may matter.
     """
-    if next(_loose(node, ids, set(), values), None) is not None:
-        yield from _loose(node, ids, {_text(one, values) for one in grouped}, values)
+    if next(_ungrouped(node, ids, set(), values), None) is not None:
+        yield from _ungrouped(node, ids, {_comparable_text(one, values) for one in grouped}, values)
 
 
-def _loose(node: exp.Expr, ids: set[int], texts: set[str], values: ExpressionReader) -> Iterator[exp.Expr]:
+def _ungrouped(node: exp.Expr, ids: set[int], texts: set[str], values: ExpressionReader) -> Iterator[exp.Expr]:
     """What is neither a key nor made of keys: columns, and window_time(), which Spark computes before it groups."""
     inner = node
     while isinstance(inner, (exp.Filter, exp.WithinGroup)):
@@ -259,7 +267,7 @@ def _loose(node: exp.Expr, ids: set[int], texts: set[str], values: ExpressionRea
     if is_aggregate(inner) or isinstance(node, (exp.Query, exp.Star)) or node.is_star:
         return
     if isinstance(node, exp.Column):
-        if _is_loose(node, ids, texts, values):
+        if _is_ungrouped(node, ids, texts, values):
             yield node
         return
     fault = values.walk.faults.get(node.meta.get("start", -1))
@@ -267,24 +275,28 @@ def _loose(node: exp.Expr, ids: set[int], texts: set[str], values: ExpressionRea
         # It may be a misspelled aggregate, and is reported already.
         return
     computed_column = values.value_of(node).column
-    if (computed_column is not None and computed_column.id in ids) or (texts and _text(node, values) in texts):
+    if (computed_column is not None and computed_column.id in ids) or (
+        texts and _comparable_text(node, values) in texts
+    ):
         return
     if isinstance(node, exp.Anonymous) and node.name.lower() == "window_time":
         yield node
         return
     for child in node.iter_expressions():
-        yield from _loose(child, ids, texts, values)
+        yield from _ungrouped(child, ids, texts, values)
 
 
-def _is_loose(node: exp.Column, ids: set[int], texts: set[str], values: ExpressionReader) -> bool:
+def _is_ungrouped(node: exp.Column, ids: set[int], texts: set[str], values: ExpressionReader) -> bool:
     column = values.resolve(node)
     readable_ids = values.read | {window.id for window in values.step.windows.values()}
     return (
-        column is not None and column.column.id in readable_ids - ids and not (texts and _text(node, values) in texts)
+        column is not None
+        and column.column.id in readable_ids - ids
+        and not (texts and _comparable_text(node, values) in texts)
     )
 
 
-def _text(node: exp.Expr, values: ExpressionReader) -> str:
+def _comparable_text(node: exp.Expr, values: ExpressionReader) -> str:
     """An expression to compare it with another one of the same SELECT."""
     return key_of(node, partial(_column_text, values))
 

@@ -41,7 +41,7 @@ def _computes_between(condition: Condition) -> bool:
     return isinstance(condition.node, exp.Between) and value is not None and value.column is None
 
 
-def equal(left_column: PlanColumn, right_column: PlanColumn, node: exp.Expr) -> Condition:
+def equality(left_column: PlanColumn, right_column: PlanColumn, node: exp.Expr) -> Condition:
     """The condition of USING and NATURAL."""
     sides = [Side(frozenset({c.id}), c, (Term(negative=False, column=c),), c.type) for c in (left_column, right_column)]
     return Condition(node, frozenset({left_column.id, right_column.id}), "=", sides[0], sides[1], rejects_null=True)
@@ -56,14 +56,14 @@ def _split(node: exp.Expr, values: ExpressionReader) -> Iterator[Condition]:
         yield _compare(node, ">=", node.this, node.args["low"], values)
         yield _compare(node, "<=", node.this, node.args["high"], values)
     elif type(node) in _SIGNS:
-        yield from _hidden(node, values) if _truth(node) is not None else ()
+        yield from _implied_equalities(node, values) if _compared_truth(node) is not None else ()
         yield _compare(node, _SIGNS[type(node)], node.this, node.args["expression"], values)
     else:
-        yield from _hidden(node, values)
+        yield from _implied_equalities(node, values)
         yield Condition(node, values.value_of(node).refs, rejects_null=_rejects_null(node))
 
 
-def _hidden(node: exp.Expr, values: ExpressionReader) -> Iterator[Condition]:
+def _implied_equalities(node: exp.Expr, values: ExpressionReader) -> Iterator[Condition]:
     """The equalities that Spark's optimiser makes of a condition: out of NOT, of OR, of a comparison with true."""
     for sign, equality in _equalities(node, values, holds=True).values():
         comparison = _compare(equality, sign, equality.this, equality.expression, values)
@@ -79,12 +79,14 @@ def _equalities(node: exp.Expr, values: ExpressionReader, *, holds: bool) -> _Eq
     if isinstance(node, exp.Not):
         return _equalities(node.this, values, holds=not holds)
     if isinstance(node, (exp.And, exp.Or)):
-        parts = [_equalities(p, values, holds=holds) for p in node.flatten() if not _never(p.unnest(), holds=holds)]
+        parts = [
+            _equalities(p, values, holds=holds) for p in node.flatten() if not _never_holds(p.unnest(), holds=holds)
+        ]
         if isinstance(node, exp.And) is holds:
             return {key: pair for part in parts for key, pair in part.items()}
         first = parts[0] if parts else {}
         return {key: pair for key, pair in first.items() if all(key in part for part in parts[1:])}
-    compared = _truth(node)
+    compared = _compared_truth(node)
     if compared is not None:
         inner, truth = compared
         return _equalities(inner, values, holds=holds is truth)
@@ -100,7 +102,7 @@ _EQUAL: dict[tuple[type[exp.Expr], bool], str] = {
 }  # fmt: skip
 
 
-def _truth(node: exp.Expr) -> tuple[exp.Expr, bool] | None:
+def _compared_truth(node: exp.Expr) -> tuple[exp.Expr, bool] | None:
     """What `(a <> b) = false` compares, and with what."""
     if isinstance(node, exp.EQ):
         for one, other in ((node.this, node.expression), (node.expression, node.this)):
@@ -109,7 +111,7 @@ def _truth(node: exp.Expr) -> tuple[exp.Expr, bool] | None:
     return None
 
 
-def _never(node: exp.Expr, *, holds: bool) -> bool:
+def _never_holds(node: exp.Expr, *, holds: bool) -> bool:
     """Whether a part of OR is false as it is written, or one of a negated AND is true."""
     if isinstance(node, exp.Boolean):
         return bool(node.this) is not holds
@@ -151,7 +153,7 @@ def keeps_null(node: exp.Expr) -> bool:
     return any(isinstance(part, _KEEPS_NULL) for part in node.walk())
 
 
-def _unseen(node: exp.Binary, values: ExpressionReader) -> bool:
+def _is_interval_difference(node: exp.Binary, values: ExpressionReader) -> bool:
     """Whether Spark computes an interval here: of two times, or of two intervals; it looks for times (measured)."""
     sides = (node.this.unnest(), node.expression.unnest())
     if all(isinstance(side, exp.Interval) for side in sides):
@@ -166,7 +168,7 @@ def _terms(node: exp.Expr, values: ExpressionReader, *, negative: bool = False) 
     match node:
         case exp.Paren():
             result = _terms(node.this, values, negative=negative)
-        case exp.Add() | exp.Sub() if _unseen(node, values):
+        case exp.Add() | exp.Sub() if _is_interval_difference(node, values):
             result = None
         case exp.Add() | exp.Sub():
             left_terms = _terms(node.this, values, negative=negative)

@@ -230,7 +230,7 @@ class ExpressionReader:
         """A field of a struct: no column, though an alias on it takes the marks of what it was made from."""
         for name in path:
             inner = next((f for f in value.fields if f.name == name.lower()), None)
-            lost_at = value.watermark_lost_at or (node if _marked(value) else None)
+            lost_at = value.watermark_lost_at or (node if _had_watermark(value) else None)
             if inner is not None:
                 value = PlanValue(
                     None,
@@ -279,7 +279,7 @@ class ExpressionReader:
         if column is None:
             name = "window" if kind == "window" else "session_window"
             marked = value.column is not None and value.column.watermark
-            lost_at = None if marked else value.watermark_lost_at or _lost_of(value)
+            lost_at = None if marked else value.watermark_lost_at or _watermark_lost_at(value)
             form = "session" if kind == "session" else ("tumbling" if sizes[:1] == sizes[1:2] else "sliding")
             column = PlanColumn(next(self.walk.ids), name, "struct", marked, form, watermark_lost_at=lost_at)
             self.step.windows[key] = column
@@ -376,7 +376,7 @@ class ExpressionReader:
             self.step.aggregates = [a for a in self.step.aggregates if a is not inner]
         refs = NO_IDS.union(*(part.refs for part in parts))
         lost_at = next((p.watermark_lost_at for p in parts if p.watermark_lost_at is not None), None)
-        if lost_at is None and any(_marked(part) for part in parts) and not is_aggregate(node):
+        if lost_at is None and any(_had_watermark(part) for part in parts) and not is_aggregate(node):
             lost_at = node
         fields = tuple(self._fields(node)) if isinstance(node, exp.Struct) else ()
         constant = isinstance(node, _LITERAL) or (bool(parts) and all(p.constant for p in parts))
@@ -423,11 +423,11 @@ class ExpressionReader:
         self.walk.findings.append(error(code, message, hint, node))
 
 
-def _marked(value: PlanValue) -> bool:
+def _had_watermark(value: PlanValue) -> bool:
     return value.inherits is not None and (value.inherits.watermark or value.inherits.watermark_lost_at is not None)
 
 
-def _lost_of(value: PlanValue) -> exp.Expr | None:
+def _watermark_lost_at(value: PlanValue) -> exp.Expr | None:
     return value.inherits.watermark_lost_at if value.inherits is not None else None
 
 

@@ -21,19 +21,19 @@ from engine.compile.columns.column_scope import (
     ScopeRelation,
     index,
     origins,
-    unseen,
+    possible_column,
 )
 from engine.compile.columns.default_names import column_name
-from engine.compile.columns.expressions import number, ranked, tested
-from engine.compile.columns.from_clause import UNKNOWN, read_from, read_unread, window_value, with_ctes
+from engine.compile.columns.expressions import note_filter, note_sort_key, number_type
+from engine.compile.columns.from_clause import UNKNOWN, read_from, read_unread_ctes, window_value, with_ctes
 from engine.compile.columns.name_uses import UseKind
-from engine.compile.columns.select_plan import combined, ended, selected
+from engine.compile.columns.select_plan import select_plan, set_operation_plan, with_order_and_limit
 from engine.compile.columns.visible_columns import (
     SETS,
-    sorted_by_columns,
-    sorted_by_output,
-    told_apart,
-    unselected_keys,
+    check_distinguishable,
+    check_order_by_columns,
+    check_order_by_output,
+    check_unselected_keys,
 )
 from engine.compile.columns.walk import Walk, path
 from engine.compile.nodes.query_finding import QueryFinding
@@ -53,12 +53,12 @@ def query(walk: Walk, node: exp.Expr, ctes: Mapping[str, Any], outer: ColumnScop
     ctes = with_ctes(node, ctes, outer)
     output = _query(walk, node, ctes, outer)
     if node.args.get("with_") is not None:
-        read_unread(walk, node, ctes)
+        read_unread_ctes(walk, node, ctes)
         read = (ctes[cte.alias.lower()].output for cte in node.args["with_"].expressions)
         definitions = (one.plan for one in read if one is not None)
         children = (*definitions, output.plan)
         output.plan = With(node=node, columns=output.plan.columns, children=children, open=output.plan.open)
-    _limited(walk, node)
+    _check_limit(walk, node)
     return output
 
 
@@ -69,8 +69,8 @@ def _query(walk: Walk, node: exp.Expr, ctes: Mapping[str, Any], outer: ColumnSco
         return _set_operation(walk, node, ctes, outer)
     if isinstance(node, exp.Subquery):
         output = query(walk, node.this, ctes, outer)
-        _sort_output(walk, node, output)
-        output.plan = ended(output.plan, node)
+        _read_order_of_output(walk, node, output)
+        output.plan = with_order_and_limit(output.plan, node)
         return output
     return replace(UNKNOWN, plan=SourcePlan(node=node, open=True))
 
@@ -81,42 +81,42 @@ def _select(walk: Walk, node: exp.Select, ctes: Mapping[str, Any], outer: Column
     _make_windows(walk, node, scope)
     where = node.args.get("where")
     if where is not None:
-        tested(walk, where.this, scope, "filter", "WHERE")
+        note_filter(walk, where.this, scope, "filter", "WHERE")
     scope.outside = False
-    output = walk.selects[id(node)] = _projected(walk, node, scope)
+    output = walk.selects[id(node)] = _read_projections(walk, node, scope)
     if scope.outside and (node.args.get("group") or any(has_aggregate(item) for item in node.expressions)):
         walk.correlated(node.expressions, scope, "next to an aggregate")
     if node.args.get("distinct") is not None:
-        told_apart(walk, node, output, "DISTINCT")
-        sorted_by_output(walk, node, output)
+        check_distinguishable(walk, node, output, "DISTINCT")
+        check_order_by_output(walk, node, output)
     for column in output.columns:
         scope.computed.setdefault(column.name.lower(), column.value)
         scope.quiet = scope.quiet or not column.named
     group, having = node.args.get("group"), node.args.get("having")
     if group is not None:
-        for value in _grouped(walk, group, node, output, scope):
+        for value in _group_values(walk, group, node, output, scope):
             walk.influence(value.origins, "group")
         walk.correlated([group], scope, "in GROUP BY")
-    scope.results = _results(node, output)
+    scope.results = _results_by_name(node, output)
     if having is not None:
-        _having(walk, node, having, scope)
+        _check_having(walk, node, having, scope)
         condition = walk.value(having.this, scope)
         walk.influence(condition.origins, "having")
         # Spark casts it to BOOLEAN.
-        type_mismatch.converted(walk, having, condition.type, "boolean")
+        type_mismatch.check_cast(walk, having, condition.type, "boolean")
         scope.outside = False
-    _sort(walk, node, output, scope)
+    _read_order(walk, node, output, scope)
     scope.results = {}
     for window in node.args.get("windows") or ():
         walk.value(window, scope)
     walk.correlated(_sort_clauses(node), scope, "in ORDER BY")
     if group is not None:
-        unselected_keys(walk, node, output, scope)
-    output.plan = selected(walk, node, scope, output)
+        check_unselected_keys(walk, node, output, scope)
+    output.plan = select_plan(walk, node, scope, output)
     return output
 
 
-def _results(node: exp.Select, output: OutputColumns) -> dict[str, ColumnValue]:
+def _results_by_name(node: exp.Select, output: OutputColumns) -> dict[str, ColumnValue]:
     """The columns of the SELECT by their names, for HAVING and ORDER BY; without those of which there are several."""
     if node.args.get("having") is None and next(_sort_clauses(node), None) is None:
         return {}
@@ -127,7 +127,7 @@ def _sort_clauses(node: exp.Select) -> Iterator[exp.Expr]:
     yield from (node.args[key] for key in _SORTS if node.args.get(key) is not None)
 
 
-def _having(walk: Walk, node: exp.Select, having: exp.Expr, scope: ColumnScope) -> None:
+def _check_having(walk: Walk, node: exp.Select, having: exp.Expr, scope: ColumnScope) -> None:
     """Report a HAVING that names a result of a function with OVER."""
     over = {e.alias.lower() for e in node.expressions if isinstance(e, exp.Alias) and e.find(exp.Window)}
     group = node.args.get("group")
@@ -160,18 +160,18 @@ def _make_windows(walk: Walk, node: exp.Select, scope: ColumnScope) -> None:
             walk.refs[id(bare)] = NameRef((scope.computed[name].id,), name)
 
 
-def _projected(walk: Walk, node: exp.Select, scope: ColumnScope) -> OutputColumns:
+def _read_projections(walk: Walk, node: exp.Select, scope: ColumnScope) -> OutputColumns:
     output, used_ids = OutputColumns([]), set[int]()
     for item, projection in enumerate(node.expressions):
         if len(output.columns) > MAX_COLUMNS:
             raise too_many_columns()
         star = _star(walk, projection, scope)
         if star is not None:
-            output.columns += [ScopeColumn(c.name, _own(walk, c.value), c.named, item) for c in star.columns]
+            output.columns += [ScopeColumn(c.name, _with_id(walk, c.value), c.named, item) for c in star.columns]
             if star.open:
                 output.open, output.rest = True, None if output.open else star.rest
             continue
-        generated_columns = _generated(walk, projection, scope)
+        generated_columns = _generated_projection(walk, projection, scope)
         if generated_columns is not None:
             output.columns += [ScopeColumn(name, walk.renewed(value), item=item) for name, value in generated_columns]
             output.open = output.open or not generated_columns
@@ -190,7 +190,7 @@ def _projected(walk: Walk, node: exp.Select, scope: ColumnScope) -> OutputColumn
     return output
 
 
-def _own(walk: Walk, value: ColumnValue) -> ColumnValue:
+def _with_id(walk: Walk, value: ColumnValue) -> ColumnValue:
     return value if value.id else walk.renewed(value)
 
 
@@ -223,14 +223,14 @@ def _star(walk: Walk, node: exp.Expr, scope: ColumnScope) -> OutputColumns | Non
         before = [part for part in node.parts if not isinstance(part, exp.Star)]  # type: ignore[attr-defined]
         name_uses.note_qualifier(walk.uses, before[-1], scope)
         parts = [part.name for part in before]
-        output = scope.starred(parts[-1].lower()) or _members(walk, node, parts, scope)
+        output = scope.starred(parts[-1].lower()) or _struct_members(walk, node, parts, scope)
     for part in star.args.get("except_") or ():
         if isinstance(part, exp.Identifier) or not part.args.get("table"):
             _refer(walk, part, part.name.lower(), output)
-        output = _without(walk, part, output, scope)
+        output = _without_column(walk, part, output, scope)
     for alias in star.args.get("replace") or ():
         _refer(walk, alias, alias.alias.lower(), output)
-        output = _assigned(walk, alias, output, scope)
+        output = _with_assignment(walk, alias, output, scope)
     return output
 
 
@@ -240,7 +240,7 @@ def _refer(walk: Walk, node: exp.Expr, name: str, output: OutputColumns) -> None
     walk.refs[id(node)] = NameRef(tuple(ids), name)
 
 
-def _assigned(walk: Walk, alias: exp.Expr, output: OutputColumns, scope: ColumnScope) -> OutputColumns:
+def _with_assignment(walk: Walk, alias: exp.Expr, output: OutputColumns, scope: ColumnScope) -> OutputColumns:
     """The columns with another value for one of them: `|> SET a = ..`."""
     name, value = alias.alias.lower(), walk.renewed(walk.value(alias, scope))
     if not output.open and not any(column.name.lower() == name for column in output.columns):
@@ -250,7 +250,7 @@ def _assigned(walk: Walk, alias: exp.Expr, output: OutputColumns, scope: ColumnS
     return OutputColumns(columns, output.open, output.rest)
 
 
-def _without(walk: Walk, node: exp.Expr, output: OutputColumns, scope: ColumnScope) -> OutputColumns:
+def _without_column(walk: Walk, node: exp.Expr, output: OutputColumns, scope: ColumnScope) -> OutputColumns:
     """The columns but one, or with one field less in a struct."""
     names = [node] if isinstance(node, exp.Identifier) else path(node)[0]
     if not names:
@@ -259,38 +259,38 @@ def _without(walk: Walk, node: exp.Expr, output: OutputColumns, scope: ColumnSco
     if relation is not None and relation.find(names[1].name.lower()):
         names = names[1:]
     name = names[0].name.lower()
-    remaining = [column for column in output.columns if column.name.lower() != name or not _is_of(column, relation)]
+    remaining = [column for column in output.columns if column.name.lower() != name or not _may_be_of(column, relation)]
     if len(names) > 1:
         inner = [identifier.name for identifier in names[1:]]
-        cut = [c if c in remaining else ScopeColumn(c.name, _cut(c.value, inner)) for c in output.columns]
+        cut = [c if c in remaining else ScopeColumn(c.name, _without_field(c.value, inner)) for c in output.columns]
         return OutputColumns(cut, output.open, output.rest)
     if len(remaining) == len(output.columns) and not output.open:
         walk.miss(Missing(names[0].name, [column.name for column in output.columns], 0), names, scope)
     return OutputColumns(remaining, output.open, output.rest)
 
 
-def _is_of(column: ScopeColumn, relation: ScopeRelation | None) -> bool:
+def _may_be_of(column: ScopeColumn, relation: ScopeRelation | None) -> bool:
     """Whether a column of a star may be one of a relation; those that USING has made are of both."""
     return relation is None or any(own.value.id == column.value.id for own in relation.output.columns)
 
 
-def _cut(value: ColumnValue, names: list[str]) -> ColumnValue:
+def _without_field(value: ColumnValue, names: list[str]) -> ColumnValue:
     """A struct without one of its fields."""
-    return ColumnValue(_cut_type(value.type, names), value.origins)
+    return ColumnValue(_type_without_field(value.type, names), value.origins)
 
 
-def _cut_type(type_: str | None, names: list[str]) -> str | None:
+def _type_without_field(type_: str | None, names: list[str]) -> str | None:
     fields = spark_types.fields(type_)
     if fields is None:
         return None
     name, *inner = (part.lower() for part in names)
     remaining_fields = [
-        (n, _cut_type(t, inner) if n.lower() == name else t) for n, t in fields if inner or n.lower() != name
+        (n, _type_without_field(t, inner) if n.lower() == name else t) for n, t in fields if inner or n.lower() != name
     ]
     return spark_types.struct(remaining_fields)
 
 
-def _members(walk: Walk, node: exp.Expr, parts: list[str], scope: ColumnScope) -> OutputColumns:
+def _struct_members(walk: Walk, node: exp.Expr, parts: list[str], scope: ColumnScope) -> OutputColumns:
     try:
         resolved = scope.find(parts)
         walk.refer(node, parts, resolved, scope)
@@ -308,13 +308,13 @@ def _members(walk: Walk, node: exp.Expr, parts: list[str], scope: ColumnScope) -
         return UNKNOWN
 
 
-def _generated(walk: Walk, projection: exp.Expr, scope: ColumnScope) -> list[tuple[str, ColumnValue]] | None:
+def _generated_projection(walk: Walk, projection: exp.Expr, scope: ColumnScope) -> list[tuple[str, ColumnValue]] | None:
     """The columns of `explode(..)` and its like; none if they are not known."""
     function = projection.this if isinstance(projection, (exp.Alias, exp.Aliases)) else projection
     if not isinstance(function, exp.Func) or not function_calls.generates(walk, function):
         return None
     before, scope.outside = scope.outside, False
-    generated_columns = function_calls.generated(walk, function, scope)
+    generated_columns = function_calls.generated_columns(walk, function, scope)
     if projection.parent is not None and projection.parent.args.get("from_") is not None:
         walk.correlated([function], scope, f"in {walk.name_of(function)}()")
     scope.outside = scope.outside or before
@@ -343,7 +343,7 @@ def _generated(walk: Walk, projection: exp.Expr, scope: ColumnScope) -> list[tup
     return [(name, with_fields(value, named_at=at)) for (name, value), at in zip(named_columns, places, strict=False)]
 
 
-def _grouped(
+def _group_values(
     walk: Walk, group: exp.Expr, select: exp.Select, output: OutputColumns, scope: ColumnScope
 ) -> Iterator[ColumnValue]:
     """The values that are grouped by; their keys are noted."""
@@ -355,8 +355,8 @@ def _grouped(
         return
     # A part of a declared window has its name as an alias in the SQL that runs.
     columns_by_id = {c.value.id: c for c, item in items if isinstance(item, exp.Alias) or c.value.window}
-    for part, always in _parts(group):
-        _place(walk, "group", part, select, output)
+    for part, always in _group_parts(group):
+        _check_position(walk, "group", part, select, output)
         value, place = _by_position(part, output) or walk.value(part, scope), _position(part)
         ref = walk.refs.get(id(part)) if isinstance(part, exp.Column) else None
         column = columns_by_id.get(ref.ids[0]) if ref is not None and len(ref.ids) == 1 and not ref.path else None
@@ -364,13 +364,13 @@ def _grouped(
             column = output.columns[place - 1]
         keys.append(GroupKey(part, column, always))
         if column is not None and not (place and output.open):
-            _result(walk, place or part.name, part, select, select.expressions[column.item])
+            _check_key_is_no_aggregate(walk, place or part.name, part, select, select.expressions[column.item])
         if value.type == "variant":
-            type_mismatch.sorted_by(walk, part, value, "GROUP BY")
+            type_mismatch.check_sort_key(walk, part, value, "GROUP BY")
         yield value
 
 
-def _result(walk: Walk, key: int | str, part: exp.Expr, select: exp.Select, item: exp.Expr) -> None:
+def _check_key_is_no_aggregate(walk: Walk, key: int | str, part: exp.Expr, select: exp.Select, item: exp.Expr) -> None:
     """Report a position or an alias in GROUP BY that stands for an aggregate."""
     if has_aggregate(item) or item.find(exp.Window):
         message = f"GROUP BY {key} is an aggregate or a window function"
@@ -379,23 +379,23 @@ def _result(walk: Walk, key: int | str, part: exp.Expr, select: exp.Select, item
         )
 
 
-def _parts(group: exp.Expr) -> Iterator[tuple[exp.Expr, bool]]:
+def _group_parts(group: exp.Expr) -> Iterator[tuple[exp.Expr, bool]]:
     """The expressions of a GROUP BY, and whether nothing leaves them out."""
     sets = [one for name in ("rollup", "cube", "grouping_sets") for one in group.args.get(name) or ()]
     # WITH ROLLUP has no keys of its own: it is about those before it.
     behind = any(not one.expressions for one in sets)
     for node in group.expressions:
-        yield from ((part, not behind and not isinstance(node.unnest(), SETS)) for part in _flat(node))
+        yield from ((part, not behind and not isinstance(node.unnest(), SETS)) for part in _flat_keys(node))
     for node in sets:
-        yield from ((part, False) for part in _flat(node))
+        yield from ((part, False) for part in _flat_keys(node))
 
 
-def _flat(node: exp.Expr) -> Iterator[exp.Expr]:
+def _flat_keys(node: exp.Expr) -> Iterator[exp.Expr]:
     if isinstance(node, (exp.Tuple, *SETS)):
         for item in node.expressions:
-            yield from _flat(item)
+            yield from _flat_keys(item)
     elif isinstance(node, exp.Paren):
-        yield from _flat(node.this)
+        yield from _flat_keys(node.this)
     else:
         yield node
 
@@ -411,35 +411,35 @@ def _position(node: exp.Expr) -> int | None:
     """The place that an item names: a number of Spark's type INT."""
     bare = node.unnest()
     sign, bare = (-1, bare.this) if isinstance(bare, exp.Neg) else (1, bare)
-    if not isinstance(bare, exp.Literal) or not bare.is_int or number(bare.name, sign) != "int":
+    if not isinstance(bare, exp.Literal) or not bare.is_int or number_type(bare.name, sign) != "int":
         return None
     return sign * int(bare.name)
 
 
-def _sort(walk: Walk, node: exp.Select, output: OutputColumns, scope: ColumnScope) -> None:
+def _read_order(walk: Walk, node: exp.Select, output: OutputColumns, scope: ColumnScope) -> None:
     for clause, item in _sort_items(node):
-        _place(walk, clause, item, node, output)
+        _check_position(walk, clause, item, node, output)
         value = _by_position(item, output)
         if value is None and (value := _by_name(item, output)) is not None:
             walk.refs[id(item)] = NameRef((value.id,), item.name.lower())
             name_uses.note_result(walk.uses, item, value)
         value = value or walk.value(item, scope)
-        _sorted(walk, item, value, clause)
+        _note_sort_item(walk, item, value, clause)
 
 
-def _sort_output(walk: Walk, node: exp.Expr, output: OutputColumns) -> None:
+def _read_order_of_output(walk: Walk, node: exp.Expr, output: OutputColumns) -> None:
     """ORDER BY behind a UNION or brackets sees the output only."""
     scope = ColumnScope({}, columns=output.columns, quiet=True)
     for clause, item in _sort_items(node):
-        _place(walk, clause, item, node, output)
-        _sorted(walk, item, _by_position(item, output) or walk.value(item, scope), clause)
+        _check_position(walk, clause, item, node, output)
+        _note_sort_item(walk, item, _by_position(item, output) or walk.value(item, scope), clause)
 
 
-def _sorted(walk: Walk, item: exp.Expr, value: ColumnValue, clause: str) -> None:
+def _note_sort_item(walk: Walk, item: exp.Expr, value: ColumnValue, clause: str) -> None:
     if clause == "distribute":
         walk.influence(value.origins, "sort")
     else:
-        ranked(walk, item, value, "sort", f"{clause.upper()} BY")
+        note_sort_key(walk, item, value, "sort", f"{clause.upper()} BY")
 
 
 def _sort_items(node: exp.Expr) -> Iterator[tuple[str, exp.Expr]]:
@@ -449,7 +449,7 @@ def _sort_items(node: exp.Expr) -> Iterator[tuple[str, exp.Expr]]:
             yield key, item.this if isinstance(item, exp.Ordered) else item
 
 
-def _place(walk: Walk, clause: str, item: exp.Expr, node: exp.Expr, output: OutputColumns) -> None:
+def _check_position(walk: Walk, clause: str, item: exp.Expr, node: exp.Expr, output: OutputColumns) -> None:
     """Report a position that no column has."""
     place, count = _position(item), len(output.columns)
     if output.open or clause == "distribute" or place is None:
@@ -459,7 +459,7 @@ def _place(walk: Walk, clause: str, item: exp.Expr, node: exp.Expr, output: Outp
         walk.fault("misplaced-expression", message, "Use the name of a column, or its position.", item, node)
 
 
-def _limited(walk: Walk, node: exp.Expr) -> None:
+def _check_limit(walk: Walk, node: exp.Expr) -> None:
     for key in ("limit", "offset"):
         clause = node.args.get(key)
         column = clause.expression.find(exp.Column) if isinstance(clause, (exp.Limit, exp.Offset)) else None
@@ -486,23 +486,26 @@ def _set_operation(
     left_output, right_output = query(walk, node.this, ctes, outer), query(walk, node.expression, ctes, outer)
     by_name = bool(node.args.get("by_name"))
     if not (left_output.open or right_output.open or by_name) and len(left_output.columns) != len(right_output.columns):
-        _uneven(walk, node, len(left_output.columns), len(right_output.columns))
-    output = _united(walk, left_output, right_output, by_name=by_name)
-    _fit(walk, node, left_output, right_output, by_name=by_name)
+        _report_uneven(walk, node, len(left_output.columns), len(right_output.columns))
+    output = _united_columns(walk, left_output, right_output, by_name=by_name)
+    _check_common_types(walk, node, left_output, right_output, by_name=by_name)
     if not isinstance(node, exp.Union) or node.args.get("distinct"):
-        told_apart(walk, node, left_output, type(node).__name__.upper())
+        check_distinguishable(walk, node, left_output, type(node).__name__.upper())
     if not isinstance(node, exp.Union):
         walk.influence(origins([column.value for column in right_output.columns]), "filter")
         output = replace(
-            output, columns=[_typed(*pair) for pair in zip(output.columns, left_output.columns, strict=False)]
+            output,
+            columns=[_with_left_origins(*pair) for pair in zip(output.columns, left_output.columns, strict=False)],
         )
-    sorted_by_columns(walk, node, output, type(node).__name__.upper())
-    output.plan = ended(combined(walk, node, (left_output.plan, right_output.plan), output), node)
-    _sort_output(walk, node, output)
+    check_order_by_columns(walk, node, output, type(node).__name__.upper())
+    output.plan = with_order_and_limit(
+        set_operation_plan(walk, node, (left_output.plan, right_output.plan), output), node
+    )
+    _read_order_of_output(walk, node, output)
     return output
 
 
-def _uneven(walk: Walk, node: exp.SetOperation, left_count: int, right_count: int) -> None:
+def _report_uneven(walk: Walk, node: exp.SetOperation, left_count: int, right_count: int) -> None:
     at = min((n.meta["start"] for n in node.expression.walk() if "start" in n.meta), default=0)
     word = type(node).__name__.upper()
     message = f"one side of {word} has {left_count} columns, the other {right_count}"
@@ -511,7 +514,7 @@ def _uneven(walk: Walk, node: exp.SetOperation, left_count: int, right_count: in
     )
 
 
-def _fit(
+def _check_common_types(
     walk: Walk, node: exp.SetOperation, left_output: OutputColumns, right_output: OutputColumns, *, by_name: bool
 ) -> None:
     """Report columns of two sides that have no common type."""
@@ -529,17 +532,20 @@ def _fit(
             )
 
 
-def _typed(column: ScopeColumn, like: ScopeColumn) -> ScopeColumn:
+def _with_left_origins(column: ScopeColumn, like: ScopeColumn) -> ScopeColumn:
     """The column with the origins of the left side only."""
     value = ColumnValue(column.value.type, like.value.origins, named_at=like.value.named_at, id=like.value.id)
     return ScopeColumn(column.name, value, column.named, column.item)
 
 
-def _united(walk: Walk, left_output: OutputColumns, right_output: OutputColumns, *, by_name: bool) -> OutputColumns:
+def _united_columns(
+    walk: Walk, left_output: OutputColumns, right_output: OutputColumns, *, by_name: bool
+) -> OutputColumns:
     if left_output.open or right_output.open:
         rest = left_output.rest if left_output.rest == right_output.rest else None
         columns = [
-            ScopeColumn(c.name, walk.renewed(unseen(rest, c.name)), c.named, c.item) for c in left_output.columns
+            ScopeColumn(c.name, walk.renewed(possible_column(rest, c.name)), c.named, c.item)
+            for c in left_output.columns
         ]
         return OutputColumns(columns, open=True, rest=rest)
     theirs = right_output.columns

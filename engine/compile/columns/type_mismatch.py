@@ -41,7 +41,7 @@ _CONDITION = "Compare it with a value, such as {} > 0 or {} is not null."
 _SECONDS = "Write timestamp_seconds({0}) or date_from_unix_date({0}) for a number that counts seconds or days."
 
 
-def compared(
+def check_comparison(
     walk: Walk,
     node: exp.Expr,
     left_operand: tuple[exp.Expr, ColumnValue],
@@ -63,11 +63,11 @@ def compared(
         message = f"values of {left_operand[1].type} cannot be compared"
         walk.fault(CODE, message, "Compare its keys, fields or elements.", left_operand[0], node)
     else:
-        _read_moment(walk, node, left_operand[0], theirs)
-        _read_moment(walk, node, right_operand[0], ours)
+        _check_moment(walk, node, left_operand[0], theirs)
+        _check_moment(walk, node, right_operand[0], ours)
 
 
-def _read_moment(walk: Walk, node: exp.Expr, literal: exp.Expr, other: str) -> None:
+def _check_moment(walk: Walk, node: exp.Expr, literal: exp.Expr, other: str) -> None:
     """Report a string that Spark fails to read as the date or timestamp that it is compared with."""
     bare = literal.unnest()
     if other not in TIMES or not isinstance(bare, exp.Literal) or not bare.is_string:
@@ -78,7 +78,7 @@ def _read_moment(walk: Walk, node: exp.Expr, literal: exp.Expr, other: str) -> N
         walk.fault(CODE, message, hint, literal, node)
 
 
-def joined(walk: Walk, node: exp.Expr, parts: Sequence[tuple[exp.Expr, ColumnValue]], place: str) -> None:
+def check_common_type(walk: Walk, node: exp.Expr, parts: Sequence[tuple[exp.Expr, ColumnValue]], place: str) -> None:
     """Report values that have no common type."""
     typed_part: tuple[exp.Expr, ColumnValue] | None = None
     for part in parts:
@@ -94,20 +94,24 @@ def joined(walk: Walk, node: exp.Expr, parts: Sequence[tuple[exp.Expr, ColumnVal
             typed_part = part
 
 
-def calculated(walk: Walk, node: exp.Expr, sign: str, left_value: ColumnValue, right_value: ColumnValue) -> None:
+def check_operands(walk: Walk, node: exp.Expr, sign: str, left_value: ColumnValue, right_value: ColumnValue) -> None:
     """Report operands that an operator does not take."""
     ours, theirs = family(left_value.type), family(right_value.type)
     arrays = sign == "||" and "array" in {ours, theirs}
     unlike = arrays and (
         not meet(left_value.type, right_value.type, "joined") or "void" in {left_value.type, right_value.type}
     )
-    if unlike or _void(sign, left_value, right_value) or (ours and theirs and not _fits(sign, ours, theirs)):
+    if (
+        unlike
+        or _has_void_operand(sign, left_value, right_value)
+        or (ours and theirs and not _fits(sign, ours, theirs))
+    ):
         hint = _hint_of_sign(sign, ours, theirs)
         message = f"{sign} does not take {left_value.type} and {right_value.type}"
         walk.fault(CODE, message, hint, node.this if isinstance(node.this, exp.Expr) else node, node)
 
 
-def _void(sign: str, left_value: ColumnValue, right_value: ColumnValue) -> bool:
+def _has_void_operand(sign: str, left_value: ColumnValue, right_value: ColumnValue) -> bool:
     """Whether NULL is beside what an operator never takes."""
     other = right_value if left_value.type == "void" else left_value
     return (
@@ -125,7 +129,7 @@ def _fits(sign: str, left_family: str, right_family: str) -> bool:
     if pair <= _NUMERIC:
         return pair != {"string"}
     if sign in {"+", "-"}:
-        return _same_interval(left_family, right_family) or _with_time(sign, left_family, right_family)
+        return _same_interval(left_family, right_family) or _fits_with_time(sign, left_family, right_family)
     scaled = left_family in INTERVALS and right_family in _NUMERIC
     return (sign in {"*", "/"} and scaled) or (sign == "*" and left_family in _NUMERIC and right_family in INTERVALS)
 
@@ -134,7 +138,7 @@ def _same_interval(left_family: str, right_family: str) -> bool:
     return left_family == right_family and left_family in INTERVALS
 
 
-def _with_time(sign: str, left_family: str, right_family: str) -> bool:
+def _fits_with_time(sign: str, left_family: str, right_family: str) -> bool:
     if sign == "-":
         return (
             (left_family in TIMES and right_family in TIMES | INTERVALS | {"string"})
@@ -163,7 +167,7 @@ def _hint_of_sign(sign: str, left_family: str, right_family: str) -> str:
     return "Cast the operands to compatible types."
 
 
-def condition(walk: Walk, node: exp.Expr, value: ColumnValue, where: str, *, text: bool = False) -> None:
+def check_condition(walk: Walk, node: exp.Expr, value: ColumnValue, where: str, *, text: bool = False) -> None:
     """Report what is not true or false where it has to be; `text`: Spark reads a text as one here."""
     kind = family(value.type)
     if value.type == "void" or not kind or kind == "boolean" or (text and kind == "string"):
@@ -174,14 +178,14 @@ def condition(walk: Walk, node: exp.Expr, value: ColumnValue, where: str, *, tex
     )
 
 
-def connected(
+def check_connective(
     walk: Walk, node: exp.Expr, left_operand: tuple[exp.Expr, ColumnValue], right_operand: tuple[exp.Expr, ColumnValue]
 ) -> None:
     """Report what AND or OR cannot connect."""
     word = node.key.upper()
     kinds = {family(left_operand[1].type), family(right_operand[1].type)}
     for part, value in (left_operand, right_operand):
-        condition(walk, part, value, word, text=kinds != {"string"})
+        check_condition(walk, part, value, word, text=kinds != {"string"})
 
 
 def check_searched_element(
@@ -205,7 +209,7 @@ def check_searched_element(
         )
 
 
-def concatenated(walk: Walk, node: exp.Expr, parts: Sequence[tuple[exp.Expr, ColumnValue]]) -> None:
+def check_concat(walk: Walk, node: exp.Expr, parts: Sequence[tuple[exp.Expr, ColumnValue]]) -> None:
     """Report what concat() does not take: arrays beside other things, maps and structs."""
     for part, value in parts[1:]:
         first, kind = family(parts[0][1].type), family(value.type)
@@ -218,17 +222,17 @@ def concatenated(walk: Walk, node: exp.Expr, parts: Sequence[tuple[exp.Expr, Col
             return
 
 
-def alike(walk: Walk, node: exp.Expr, parts: Sequence[tuple[exp.Expr, ColumnValue]], place: str) -> None:
+def check_same_kind(walk: Walk, node: exp.Expr, parts: Sequence[tuple[exp.Expr, ColumnValue]], place: str) -> None:
     """Report texts beside other types, which greatest() and least() do not cast."""
     kinds = {family(value.type) for _, value in parts} - {""}
     if "string" in kinds and len(kinds) > 1:
         message = f"{place} does not compare strings with other types"
         walk.fault(CODE, message, "Cast them to the same type.", node)
     else:
-        joined(walk, node, parts, place)
+        check_common_type(walk, node, parts, place)
 
 
-def argued(walk: Walk, name: str, node: exp.Expr, parts: Sequence[tuple[exp.Expr, ColumnValue]]) -> None:
+def check_arguments(walk: Walk, name: str, node: exp.Expr, parts: Sequence[tuple[exp.Expr, ColumnValue]]) -> None:
     """Report arguments that a function does not take."""
     for (argument, value), word in zip(parts, TAKES.get(name, ()), strict=False):
         kind = family(value.type) or ("void" if value.type == "void" and word.endswith("!") else "")
@@ -266,7 +270,7 @@ def _hint_of_argument(word: str, kind: str, node: exp.Expr) -> str:
     return hint
 
 
-def converted(walk: Walk, node: exp.Expr, source: str | None, target: str | None) -> None:
+def check_cast(walk: Walk, node: exp.Expr, source: str | None, target: str | None) -> None:
     """Report a cast that Spark does not have."""
     ours, theirs = family(source), family(target)
     if not ours or not theirs or theirs not in _NO_CAST.get(ours, ()):
@@ -302,14 +306,14 @@ _NO_CAST: dict[str, frozenset[str]] = {
 }
 
 
-def sorted_by(walk: Walk, node: exp.Expr, value: ColumnValue, where: str) -> None:
+def check_sort_key(walk: Walk, node: exp.Expr, value: ColumnValue, where: str) -> None:
     """Report values that have no order."""
     if value.type is not None and family(value.type) and not ordered(value.type):
         message = f"{where} cannot sort by {value.type}"
         walk.fault(CODE, message, "Sort by a field, key or element.", node, node)
 
 
-def indexed(walk: Walk, node: exp.Expr, base: ColumnValue, key: exp.Expr, index: ColumnValue) -> None:
+def check_index(walk: Walk, node: exp.Expr, base: ColumnValue, key: exp.Expr, index: ColumnValue) -> None:
     """Report `x[y]` of what has no elements, or with an index that fits none."""
     base_family, index_family = family(base.type) or ("void" if base.type == "void" else ""), family(index.type)
     name = short_name(node.this)

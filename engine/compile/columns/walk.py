@@ -22,7 +22,7 @@ from engine.compile.columns.column_scope import (
     ResolvedName,
 )
 from engine.compile.columns.name_uses import NameUse
-from engine.compile.columns.subquery_places import misplaced
+from engine.compile.columns.subquery_places import misplaced_subqueries
 from engine.compile.nodes.column_facts import InputColumns, Unresolved
 from engine.compile.nodes.model_settings import TimeWindow
 from engine.compile.nodes.query_finding import QueryFinding
@@ -151,7 +151,7 @@ class Walk:
         scope.used_in_subqueries = set()
         output = self.query(self, node, scope.ctes, scope)
         outer_ids = frozenset(scope.used_in_subqueries)
-        self.findings.extend(misplaced(node, correlated=bool(outer_ids)))
+        self.findings.extend(misplaced_subqueries(node, correlated=bool(outer_ids)))
         self.plans[id(node)] = replace(output.plan, uses=outer_ids)
         return output
 
