@@ -168,10 +168,10 @@ def sinks_among(nodes: Iterable[str], command: Command, *, empty: bool = False) 
 def check_supported(manifest: Manifest, nodes: Iterable[str]) -> None:
     """Refuse what this version compiles but cannot run, before anything starts."""
     from engine.compile import Model
-    from engine.compile.pipeline.unsupported import unsupported
+    from engine.compile.pipeline.unsupported import unsupported_settings
 
     models = (node for i in nodes if isinstance(node := manifest.nodes[i], Model))
-    if findings := [finding for model in models for finding in unsupported(model)]:
+    if findings := [finding for model in models for finding in unsupported_settings(model)]:
         raise ProjectError.of(findings)
 
 

@@ -15,7 +15,7 @@ from typing import Any
 from engine.compile.nodes.column_facts import Origin
 from engine.compile.nodes.exposure import Exposure
 from engine.compile.nodes.facts import plain
-from engine.compile.nodes.fingerprint import definition, published
+from engine.compile.nodes.fingerprint import definition_hash, published_facts
 from engine.compile.nodes.guarantee import Guarantee
 from engine.compile.nodes.manifest import AcknowledgedWarning, Column, DataTest, Input, Macro, Model, Node, Source
 from engine.compile.nodes.sink import Sink
@@ -207,8 +207,8 @@ def _found_out(model: Model, about: About) -> dict[str, Any]:
         "stateful": model.stateful,
         "indirect": [_origin(origin, about) for origin in model.indirect],
         "fingerprint": model.fingerprint,
-        "facts": plain(published(model.facts)),
-        "definition": definition(model.facts),
+        "facts": plain(published_facts(model.facts)),
+        "definition": definition_hash(model.facts),
         "custom_schema": model.custom_schema,
         "broken": model.broken,
     }

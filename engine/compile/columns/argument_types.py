@@ -10,8 +10,8 @@ from engine.compile.columns import type_mismatch
 from engine.compile.columns.column_scope import ColumnValue
 from engine.compile.columns.walk import Walk
 from engine.compile.types import spark_types
-from engine.compile.types.accepted_types import INTERVALS, TIMES, family, grouped
-from engine.compile.types.comparable_types import meet
+from engine.compile.types.accepted_types import INTERVALS, TIMES, family, is_groupable
+from engine.compile.types.comparable_types import have_common_type
 
 Parts = Sequence[tuple[exp.Expr, ColumnValue]]
 _SIGNS = {
@@ -38,7 +38,7 @@ def _check_two_arrays(walk: Walk, name: str, node: exp.Expr, parts: Parts) -> No
         if (
             spark_types.element(left_value.type)
             and spark_types.element(right_value.type)
-            and not meet(left_value.type, right_value.type, "compared")
+            and not have_common_type(left_value.type, right_value.type, "compared")
         ):
             _report_difference(walk, name, left_value, right_value, second, node)
 
@@ -50,7 +50,7 @@ def _check_array_insert(walk: Walk, name: str, node: exp.Expr, parts: Parts) -> 
         if (
             element is not None
             and inserted is not None
-            and not meet(spark_types.array(element), spark_types.array(inserted), "compared")
+            and not have_common_type(spark_types.array(element), spark_types.array(inserted), "compared")
         ):
             _report_difference(walk, name, parts[0][1], parts[2][1], parts[2][0], node)
 
@@ -102,7 +102,7 @@ def _check_lag_default(walk: Walk, name: str, node: exp.Expr, parts: Parts) -> N
 
 def _check_hash(walk: Walk, name: str, node: exp.Expr, parts: Parts) -> None:
     for argument, value in parts:
-        if value.type is not None and (not grouped(value.type) or value.type == "variant"):
+        if value.type is not None and (not is_groupable(value.type) or value.type == "variant"):
             hint = "Use to_json(..) of it."
             walk.fault(type_mismatch.CODE, f"{name}() does not take {value.type}", hint, argument, node)
 
@@ -136,7 +136,7 @@ def _check_array_join(walk: Walk, name: str, node: exp.Expr, parts: Parts) -> No
 def check_map_keys(walk: Walk, node: exp.Expr, parts: Parts) -> None:
     """Report keys of a map that hold maps, or are of type VARIANT."""
     for argument, value in parts:
-        if value.type is not None and (not grouped(value.type) or value.type == "variant"):
+        if value.type is not None and (not is_groupable(value.type) or value.type == "variant"):
             walk.fault(
                 type_mismatch.CODE, f"a key of a map cannot be {value.type}", "Use to_json(..) of it.", argument, node
             )
@@ -197,7 +197,8 @@ def check_element_at(walk: Walk, name: str, node: exp.Expr, parts: Parts) -> Non
         key_type = spark_types.entry(container.type)[0]
         whole = container_family != "array" or not index_family or index_family in {"small", "bigint"}
         if not whole or (
-            key_type is not None and not meet(spark_types.array(key_type), spark_types.array(index.type), "compared")
+            key_type is not None
+            and not have_common_type(spark_types.array(key_type), spark_types.array(index.type), "compared")
         ):
             message = f"{name}() of {container.type} takes no {index.type}"
             walk.fault(type_mismatch.CODE, message, "Count from 1 in an array; name a key of a map.", key, base, node)

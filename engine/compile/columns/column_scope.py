@@ -378,7 +378,7 @@ def member(value: ColumnValue, parts: Sequence[str], position: int) -> ColumnVal
             raise Missing(".".join(parts), _path_candidates(parts, position, [f for f, _ in fields]), position)
         inner: str | None = spark_types.array(field[1]) if many else field[1]
         return field_value(value, field[0], inner)
-    if type_ is not None and spark_types.opaque(many or type_):
+    if type_ is not None and spark_types.is_opaque(many or type_):
         raise Missing(".".join(parts), [], position)
     if type_ is not None:
         return ColumnValue(spark_types.entry(type_)[1], value.origins, certain=value.certain)

@@ -28,8 +28,8 @@ from engine.compile.sql.aggregates import is_aggregate
 from engine.compile.sql.precedence.variant_paths import is_path
 from engine.compile.types import spark_types
 from engine.compile.types.accepted_types import family
-from engine.compile.types.function_types import FIXED, returned
-from engine.compile.types.widening import arithmetic, interval, is_numeric, widest
+from engine.compile.types.function_types import FIXED, return_type
+from engine.compile.types.widening import arithmetic, interval, is_numeric, widest_type
 
 _SIGNS: dict[type[exp.Expr], str] = {
     exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/", exp.Mod: "%", exp.IntDiv: "div",
@@ -310,7 +310,7 @@ def _result_type(walk: Walk, node: exp.Expr, left_value: ColumnValue, right_valu
     sign = _CHAINED[type(node)]
     type_mismatch.check_operands(walk, node, sign, left_value, right_value)
     if sign == "||":
-        return returned("concat", [left_value.type, right_value.type])
+        return return_type("concat", [left_value.type, right_value.type])
     return arithmetic(sign, *operand_types([node.this, node.expression], [left_value.type, right_value.type]))
 
 
@@ -323,7 +323,7 @@ def _bits(walk: Walk, node: exp.Expr, scope: ColumnScope) -> ColumnValue:
     if sign is not None and operands:
         type_mismatch.check_operands(walk, node, sign, operands[0], operands[-1])
     numeric = all(kind is not None and is_numeric(kind) for kind in kinds)
-    return ColumnValue(widest(kinds) if numeric else None, origins(operands))
+    return ColumnValue(widest_type(kinds) if numeric else None, origins(operands))
 
 
 def _truth(walk: Walk, node: exp.Expr, scope: ColumnScope) -> ColumnValue:
@@ -446,7 +446,7 @@ def _case(walk: Walk, node: exp.Expr, scope: ColumnScope) -> ColumnValue:
         results.append((default, value(walk, default, scope)))
     type_mismatch.check_common_type(walk, node, results, "CASE")
     values_given = [v for _, v in results]
-    return ColumnValue(widest(v.type for v in values_given), origins([*tested, *values_given]))
+    return ColumnValue(widest_type(v.type for v in values_given), origins([*tested, *values_given]))
 
 
 def _if(walk: Walk, node: exp.Expr, scope: ColumnScope) -> ColumnValue:
@@ -454,7 +454,7 @@ def _if(walk: Walk, node: exp.Expr, scope: ColumnScope) -> ColumnValue:
     condition, results = value(walk, node.this, scope), values(walk, branches, scope)
     type_mismatch.check_condition(walk, node.this, condition, "IF")
     type_mismatch.check_common_type(walk, node, list(zip(branches, results, strict=True)), "IF")
-    return ColumnValue(widest(v.type for v in results), origins([condition, *results]))
+    return ColumnValue(widest_type(v.type for v in results), origins([condition, *results]))
 
 
 def _interval(walk: Walk, node: exp.Expr, scope: ColumnScope) -> ColumnValue:
@@ -566,7 +566,7 @@ def _within_group(walk: Walk, node: exp.Expr, scope: ColumnScope) -> ColumnValue
     inner = value(walk, node.this, scope)
     if name in {"percentile_cont", "percentile_disc", "mode"} and keys:
         type_mismatch.check_arguments(walk, name, node, list(zip(order, keys, strict=True)))
-        return ColumnValue(returned(name, [keys[0].type, inner.type]), origins([*keys, inner]))
+        return ColumnValue(return_type(name, [keys[0].type, inner.type]), origins([*keys, inner]))
     for part, by in zip(order, keys, strict=True):
         note_sort_key(walk, part, by, "sort", "ORDER BY")
     return inner
@@ -631,7 +631,7 @@ def _map(walk: Walk, node: exp.Expr, scope: ColumnScope) -> ColumnValue:
             type_mismatch.check_common_type(walk, node, list(zip(side.expressions, entries, strict=True)), "map()")
     if sides[0] is not None:
         check_map_keys(walk, node, list(zip(sides[0].expressions, lists[0], strict=True)))
-    kinds = [widest(v.type for v in side) for side in lists]
+    kinds = [widest_type(v.type for v in side) for side in lists]
     return ColumnValue(spark_types.map_of(*kinds), origins([*lists[0], *lists[1]]))
 
 

@@ -44,7 +44,7 @@ from engine.compile.streaming.query_plan.logical_plan import MAX_COLUMNS, Ref, S
 from engine.compile.streaming.query_plan.stream_facts import error
 from engine.compile.types import spark_types
 from engine.compile.types.builtin_functions import BUILTIN
-from engine.compile.types.widening import wider, widest
+from engine.compile.types.widening import wider_type, widest_type
 
 UNKNOWN = OutputColumns([], open=True)
 LOST = OutputColumns([], open=True, unknown_relation=True)
@@ -358,7 +358,7 @@ def _values(walk: Walk, node: exp.Expr, scope: ColumnScope) -> tuple[OutputColum
                 )
     width = len(rows_of_values[0]) if rows_of_values else 0
     places = [[row[place] for row in rows_of_values if place < len(row)] for place in range(width)]
-    column_values = (walk.renewed(ColumnValue(widest(v.type for v in place), origins(place))) for place in places)
+    column_values = (walk.renewed(ColumnValue(widest_type(v.type for v in place), origins(place))) for place in places)
     columns = [ScopeColumn(f"col{number}", value) for number, value in enumerate(column_values, 1)]
     return OutputColumns(columns, plan=SourcePlan(node=node, columns=plan_columns(columns))), []
 
@@ -409,7 +409,7 @@ def _merged_columns(
         type_mismatch.check_comparison(walk, identifier, (identifier, ours), (identifier, theirs))
         value = theirs if kind == "right" else ours
         if kind == "full":
-            value = walk.renewed(ColumnValue(wider(ours.type, theirs.type), origins([ours, theirs])))
+            value = walk.renewed(ColumnValue(wider_type(ours.type, theirs.type), origins([ours, theirs])))
         pairs.append((identifier if using else join, ours.id, theirs.id, value.id))
         columns = right_scope.columns if kind == "right" else left_scope.columns
         like = (c.name for c in columns if c.name.lower() == identifier.name.lower())

@@ -24,8 +24,8 @@ from engine.compile.streaming.query_plan.logical_plan import (
     Projection,
     Sample,
     SourcePlan,
+    copy_of_column,
     groups_by_outer,
-    renamed,
 )
 from engine.compile.streaming.query_plan.stream_facts import error
 
@@ -63,9 +63,9 @@ def plan_columns(columns: Sequence[ScopeColumn]) -> tuple[PlanColumn, ...]:
 def with_ids(walk: Walk, columns: Sequence[PlanColumn], output: OutputColumns) -> tuple[PlanColumn, ...]:
     """The columns as new ones, with the ids that names refer to."""
     if len(output.columns) == len(columns):
-        return tuple(renamed(c, t.value.id) for c, t in zip(columns, output.columns, strict=True))
+        return tuple(copy_of_column(c, t.value.id) for c, t in zip(columns, output.columns, strict=True))
     ids = {column.name.lower(): column.value.id for column in output.columns}
-    return tuple(renamed(c, ids.pop(c.name, 0) or next(walk.ids)) for c in columns)
+    return tuple(copy_of_column(c, ids.pop(c.name, 0) or next(walk.ids)) for c in columns)
 
 
 def under_names(
@@ -76,7 +76,7 @@ def under_names(
         return plan
     by_id = {column.id: column for column in plan.columns}
     pairs = [(by_id.get(b.value.id), a) for b, a in zip(before, after, strict=True)]
-    renamed_pairs = [(old, renamed(old, a.value.id, a.name.lower())) for old, a in pairs if old is not None]
+    renamed_pairs = [(old, copy_of_column(old, a.value.id, a.name.lower())) for old, a in pairs if old is not None]
     sources = tuple((new.id, frozenset({old.id})) for old, new in renamed_pairs)
     return Projection(node=node, columns=tuple(new for _, new in renamed_pairs), children=(plan,), sources=sources)
 

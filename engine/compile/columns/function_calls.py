@@ -15,9 +15,9 @@ from engine.compile.sql.truncation_units import UNITS, unknown_unit
 from engine.compile.types import spark_types
 from engine.compile.types.accepted_types import family
 from engine.compile.types.builtin_functions import BUILTIN
-from engine.compile.types.comparable_types import meet
-from engine.compile.types.function_types import returned, rounded
-from engine.compile.types.widening import wider, widest
+from engine.compile.types.comparable_types import have_common_type
+from engine.compile.types.function_types import return_type, rounded_type
+from engine.compile.types.widening import wider_type, widest_type
 from engine.errors import near
 
 Arguments = Sequence[exp.Expr]
@@ -52,7 +52,7 @@ def type_of_constant(name: str) -> str | None:
     """The type of what Spark reads as a call although it has no brackets (current_date)."""
     if name == "grouping__id":
         return "bigint"
-    return returned(name, []) if name in WORDS else None
+    return return_type(name, []) if name in WORDS else None
 
 
 def value_of_call(walk: Walk, name: str, node: exp.Expr, scope: ColumnScope) -> ColumnValue:
@@ -83,7 +83,7 @@ def value_of_call(walk: Walk, name: str, node: exp.Expr, scope: ColumnScope) -> 
         _check_arguments(walk, name, node, list(zip(arguments, values, strict=False)))
     if name in _OPERATORS and len(kinds) == len(arguments):
         kinds = operand_types(arguments, kinds)
-    return ColumnValue(returned(name, kinds), origins(values))
+    return ColumnValue(return_type(name, kinds), origins(values))
 
 
 def _check_unit(walk: Walk, name: str, node: exp.Expr) -> None:
@@ -153,7 +153,7 @@ def _parameter_values(name: str, values: list[ColumnValue]) -> list[ColumnValue]
     if name == "map_zip_with" and len(values) > 1:
         (key, value), (other, second) = (spark_types.entry(map_value.type) for map_value in values[:2])
         # The keys of both maps are cast to one type (TypeCoercion.MapZipWithCoercion).
-        keys = ColumnValue(wider(key, other), origins(values[:2]))
+        keys = ColumnValue(wider_type(key, other), origins(values[:2]))
         return [keys, part_value(first, value), part_value(values[1], second)]
     if name == "zip_with" and len(values) > 1:
         return [element, part_value(values[1], spark_types.element(values[1].type))]
@@ -183,7 +183,7 @@ def _higher_order(walk: Walk, name: str, arguments: Arguments, scope: ColumnScop
         lambda_checks.check_ordering(walk, bodies[0], function.this, function)
     rule = _HIGHER.get(name)
     kinds = [v.type for v in values]
-    type_ = rule(kinds, bodies[-1].type) if rule is not None else returned(name, kinds)
+    type_ = rule(kinds, bodies[-1].type) if rule is not None else return_type(name, kinds)
     if name in {"aggregate", "reduce"} and len(bodies) == 1:
         type_ = kinds[1] if len(kinds) > 1 else None
     return ColumnValue(type_, origins([*values, *bodies]))
@@ -211,7 +211,7 @@ def _lambda_body(walk: Walk, function: exp.Expr, parameters: list[ColumnValue], 
 _HIGHER: dict[str, Callable[[list[str | None], str | None], str | None]] = {
     "aggregate": lambda argument_types, body: body if argument_types[1] is not None else None,
     "map_zip_with": lambda argument_types, body: spark_types.map_of(
-        wider(*(spark_types.entry(f)[0] for f in argument_types[:2])), body
+        wider_type(*(spark_types.entry(f)[0] for f in argument_types[:2])), body
     ),
     "reduce": lambda argument_types, body: body if argument_types[1] is not None else None,
     "transform": lambda _, body: spark_types.array(body),
@@ -252,7 +252,7 @@ def _round(walk: Walk, name: str, arguments: Arguments, scope: ColumnScope) -> C
     if len(arguments) > 1:
         sign, digits = (-1, arguments[1].this) if isinstance(arguments[1], exp.Neg) else (1, arguments[1])
         places = sign * int(digits.name) if isinstance(digits, exp.Literal) and digits.is_int else None
-    return ColumnValue(rounded(name, values[0].type, places) if values else None, origins(values))
+    return ColumnValue(rounded_type(name, values[0].type, places) if values else None, origins(values))
 
 
 def window(time: ColumnValue, name: str = "") -> ColumnValue:
@@ -319,7 +319,7 @@ def _decode(walk: Walk, arguments: Arguments, scope: ColumnScope) -> ColumnValue
     if len(values) == _PAIR:
         type_mismatch.check_arguments(walk, "decode", arguments[0], list(zip(arguments, values, strict=True)))
     results = values[2::2] + (values[-1:] if len(values) % 2 == 0 else [])
-    return ColumnValue(widest(v.type for v in results) if values[2:] else "string", origins(values))
+    return ColumnValue(widest_type(v.type for v in results) if values[2:] else "string", origins(values))
 
 
 def _count(walk: Walk, arguments: Arguments, scope: ColumnScope) -> ColumnValue:
@@ -380,7 +380,9 @@ def _stacked_alike(walk: Walk, node: exp.Expr, parts: Sequence[tuple[exp.Expr, C
         width = -(-len(items) // int(rows.name))
         for place, part in enumerate(items[width:], width):
             one, two = items[place % width][1].type, part[1].type
-            if _have_different_types(one, two) or not meet(spark_types.array(one), spark_types.array(two), "compared"):
+            if _have_different_types(one, two) or not have_common_type(
+                spark_types.array(one), spark_types.array(two), "compared"
+            ):
                 message = f"stack() returns {one} and {two} in one column"
                 walk.fault(type_mismatch.CODE, message, "Cast them to the same type.", part[0], node)
                 return
@@ -438,7 +440,7 @@ def _stack(arguments: Arguments, values: list[ColumnValue]) -> list[tuple[str, C
     items, count = values[1:], int(rows.name)
     width = -(-len(items) // count)
     columns = [items[place::width] for place in range(width)]
-    return [(f"col{i}", ColumnValue(widest(v.type for v in c), origins(c))) for i, c in enumerate(columns)]
+    return [(f"col{i}", ColumnValue(widest_type(v.type for v in c), origins(c))) for i, c in enumerate(columns)]
 
 
 def _json_tuple(_: Arguments, values: list[ColumnValue]) -> list[tuple[str, ColumnValue]] | None:

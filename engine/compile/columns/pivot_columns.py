@@ -20,7 +20,7 @@ from engine.compile.columns.plan_values import reader
 from engine.compile.columns.walk import Walk, path
 from engine.compile.sql.aggregates import is_aggregate
 from engine.compile.streaming.query_plan.logical_plan import NO_IDS, Aggregate, Generate, Key, LogicalPlan, PlanColumn
-from engine.compile.types.widening import widest
+from engine.compile.types.widening import widest_type
 
 # Results that Spark pivots in a second aggregate; others it computes in one.
 _FIXED = {"tinyint", "smallint", "int", "integer", "bigint", "float", "double", "boolean", "byte", "short", "long"}
@@ -109,7 +109,7 @@ def _unpivot_columns(walk: Walk, pivot: exp.Expr, scope: ColumnScope) -> Iterato
     for place, target in enumerate(targets):
         parts = [row[place] for row in rows if place < len(row)]
         type_mismatch.check_common_type(walk, pivot, parts, "UNPIVOT")
-        common_value = ColumnValue(widest(v.type for _, v in parts), origins([v for _, v in parts]))
+        common_value = ColumnValue(widest_type(v.type for _, v in parts), origins([v for _, v in parts]))
         yield ScopeColumn(target.name, walk.renewed(common_value))
 
 

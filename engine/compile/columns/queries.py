@@ -41,8 +41,8 @@ from engine.compile.sql.aggregates import has_aggregate
 from engine.compile.streaming.query_plan.logical_plan import MAX_COLUMNS, SourcePlan, With, too_many_columns
 from engine.compile.types import spark_types
 from engine.compile.types.accepted_types import family
-from engine.compile.types.comparable_types import meet
-from engine.compile.types.widening import wider
+from engine.compile.types.comparable_types import have_common_type
+from engine.compile.types.widening import wider_type
 
 _SORTS = ("order", "sort", "cluster", "distribute")
 _BY_NAME = "union by name"
@@ -524,7 +524,7 @@ def _check_common_types(
     items = node.expression.unnest()
     items = items.expressions if isinstance(items, exp.Select) else []
     for ours, theirs in zip(left_output.columns, right_output.columns, strict=False):
-        if not meet(ours.value.type, theirs.value.type, "united"):
+        if not have_common_type(ours.value.type, theirs.value.type, "united"):
             at = items[theirs.item] if 0 <= theirs.item < len(items) else node.expression
             message = f"'{ours.name}' is {ours.value.type} before {word} and {theirs.value.type} after it"
             walk.fault(
@@ -573,5 +573,5 @@ def _united_column(left_column: ScopeColumn, right_column: ScopeColumn) -> Scope
             key: _united_column(ScopeColumn(key, a.parts[key]), ScopeColumn(key, b.parts[key])).value for key in a.parts
         }
     exact = same or (a.exact and b.exact)
-    value = ColumnValue(wider(a.type, b.type), origins([a, b]), exact, parts, named_at=a.named_at)
+    value = ColumnValue(wider_type(a.type, b.type), origins([a, b]), exact, parts, named_at=a.named_at)
     return ScopeColumn(left_column.name, value, left_column.named, left_column.item)

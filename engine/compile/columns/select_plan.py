@@ -29,7 +29,7 @@ from engine.compile.streaming.query_plan.logical_plan import (
     Projection,
     SortPlan,
     UnionPlan,
-    renamed,
+    copy_of_column,
 )
 from engine.compile.streaming.query_plan.stream_facts import error
 
@@ -157,7 +157,7 @@ def _item_column(walk: Walk, item: exp.Expr, value: PlanValue, scope_column: Sco
     if value.column is not None and not isinstance(item, exp.Alias):
         # A declared window has the name by which it is declared.
         name = scope_column.name.lower() if scope_column is not None and isinstance(item, exp.Column) else None
-        return value.column if value.column.id == number else renamed(value.column, number, name)
+        return value.column if value.column.id == number else copy_of_column(value.column, number, name)
     name = item.alias.lower() if isinstance(item, exp.Alias) else _expression_name(item)
     if scope_column is not None and isinstance(item, exp.Aliases):
         name = scope_column.name.lower()

@@ -12,7 +12,14 @@ from sqlglot import exp
 from engine.compile.nodes.query_finding import QueryFinding
 from engine.compile.sql.aggregates import is_aggregate
 from engine.compile.sql.determinism import select_draws
-from engine.compile.streaming.query_plan.logical_plan import LogicalPlan, Projection, Ref, UnionPlan, With, executed
+from engine.compile.streaming.query_plan.logical_plan import (
+    LogicalPlan,
+    Projection,
+    Ref,
+    UnionPlan,
+    With,
+    executed_children,
+)
 from engine.compile.streaming.query_plan.stream_facts import error
 
 GENERATORS = (exp.Explode, exp.Posexplode, exp.Inline)
@@ -50,7 +57,7 @@ def subqueries_over_union(
     """
     while True:
         if isinstance(plan, With) or (isinstance(plan, Ref) and plan.definition is not None):
-            (plan,) = executed(plan)
+            (plan,) = executed_children(plan)
         elif isinstance(plan, Projection) and [c.id for c in plan.columns] == [c.id for c in plan.child.columns]:
             plan = plan.child
         else:

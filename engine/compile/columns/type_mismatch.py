@@ -19,15 +19,15 @@ from engine.compile.types.accepted_types import (
     TIMES,
     WANTED,
     family,
-    grouped,
-    ordered,
+    is_groupable,
+    is_ordered,
 )
-from engine.compile.types.comparable_types import Where, comparable, meet
+from engine.compile.types.comparable_types import Where, are_comparable, have_common_type
 from engine.compile.types.moments import is_moment
 from engine.compile.types.spark_types import element
 
 CODE = "type-mismatch"
-_QUALITIES = {"sorted": ordered, "hashed": grouped}
+_QUALITIES = {"sorted": is_ordered, "hashed": is_groupable}
 _NUMERIC = NUMBERS | {"string"}
 _OF_NUMBERS = {"%", "*", "/", "div", "&", "|", "^", "+", "-"}
 _NO_NUMBER = {
@@ -52,7 +52,7 @@ def check_comparison(
     ours, theirs = family(left_operand[1].type), family(right_operand[1].type)
     if not ours or not theirs:
         return
-    if not meet(left_operand[1].type, right_operand[1].type, how):
+    if not have_common_type(left_operand[1].type, right_operand[1].type, how):
         message = (
             f"{short_name(left_operand[0])} is {left_operand[1].type} and "
             f"{short_name(right_operand[0])} is {right_operand[1].type}: they cannot be compared"
@@ -85,7 +85,7 @@ def check_common_type(walk: Walk, node: exp.Expr, parts: Sequence[tuple[exp.Expr
         kind = family(part[1].type)
         if not kind:
             continue
-        if typed_part is not None and not meet(typed_part[1].type, part[1].type, "joined"):
+        if typed_part is not None and not have_common_type(typed_part[1].type, part[1].type, "joined"):
             message = f"{place} gives {typed_part[1].type} in one place and {part[1].type} in another"
             walk.fault(CODE, message, "Cast them to the same type.", part[0], node)
             return
@@ -99,7 +99,8 @@ def check_operands(walk: Walk, node: exp.Expr, sign: str, left_value: ColumnValu
     ours, theirs = family(left_value.type), family(right_value.type)
     arrays = sign == "||" and "array" in {ours, theirs}
     unlike = arrays and (
-        not meet(left_value.type, right_value.type, "joined") or "void" in {left_value.type, right_value.type}
+        not have_common_type(left_value.type, right_value.type, "joined")
+        or "void" in {left_value.type, right_value.type}
     )
     if (
         unlike
@@ -202,7 +203,7 @@ def check_searched_element(
     if kind and kind != "array":
         message = f"{name}() takes an array, and {short_name(array)} is {array_value.type}"
         walk.fault(CODE, message, _hint_of_argument("array", kind, array), array, node)
-    elif ours and theirs and (not comparable(ours, theirs) or (ours != theirs and "string" in {ours, theirs})):
+    elif ours and theirs and (not are_comparable(ours, theirs) or (ours != theirs and "string" in {ours, theirs})):
         message = f"{short_name(array)} is {array_value.type}, and {short_name(item)} is {value.type}"
         walk.fault(
             CODE, message, f"Write a value of the type of its elements, {element(array_value.type)}.", item, node
@@ -215,7 +216,7 @@ def check_concat(walk: Walk, node: exp.Expr, parts: Sequence[tuple[exp.Expr, Col
         first, kind = family(parts[0][1].type), family(value.type)
         arrays = "array" in {first, kind}
         void = arrays and "void" in {parts[0][1].type, value.type}
-        unlike = arrays and not meet(parts[0][1].type, value.type, "joined")
+        unlike = arrays and not have_common_type(parts[0][1].type, value.type, "joined")
         if void or unlike or (first and kind and not _fits("||", first, kind)):
             message = f"concat() does not take {parts[0][1].type} and {value.type}"
             walk.fault(CODE, message, _hint_of_sign("||", first, kind), part, node)
@@ -308,7 +309,7 @@ _NO_CAST: dict[str, frozenset[str]] = {
 
 def check_sort_key(walk: Walk, node: exp.Expr, value: ColumnValue, where: str) -> None:
     """Report values that have no order."""
-    if value.type is not None and family(value.type) and not ordered(value.type):
+    if value.type is not None and family(value.type) and not is_ordered(value.type):
         message = f"{where} cannot sort by {value.type}"
         walk.fault(CODE, message, "Sort by a field, key or element.", node, node)
 

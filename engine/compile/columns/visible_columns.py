@@ -10,7 +10,7 @@ from engine.compile.columns.column_scope import ColumnScope, OutputColumns
 from engine.compile.columns.type_mismatch import CODE
 from engine.compile.columns.walk import Walk, path
 from engine.compile.sql.aggregates import is_aggregate
-from engine.compile.types.accepted_types import family, ordered
+from engine.compile.types.accepted_types import family, is_ordered
 
 _SORTS = ("order", "sort", "cluster", "distribute")
 SETS = (exp.Rollup, exp.Cube, exp.GroupingSets)
@@ -23,7 +23,7 @@ def check_distinguishable(walk: Walk, node: exp.Expr, output: OutputColumns, wor
     first = next(iter(node.find_all(exp.Select)), node)
     for column in output.columns:
         type_ = column.value.type
-        if type_ is not None and family(type_) and not ordered(type_):
+        if type_ is not None and family(type_) and not is_ordered(type_):
             at = first.expressions[column.item] if 0 <= column.item < len(first.expressions) else first
             message = f"{word} compares rows, but '{column.name}' is {type_}, which cannot be compared"
             walk.fault(CODE, message, "Remove the column, or use to_json(..) of it.", at, node)

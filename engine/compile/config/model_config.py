@@ -23,7 +23,7 @@ from engine.compile.config.config_layers import call_layers, check_own, folder_l
 from engine.compile.config.key_combinations import check_combinations, check_history, unfit_keys
 from engine.compile.config.operation_config import read_operation, read_state_partitions
 from engine.compile.config.stream_config import StreamConfig, WindowConfig, read_streams, read_windows_config
-from engine.compile.config.winning_values import MergedSettings, NamedColumn, merged
+from engine.compile.config.winning_values import MergedSettings, NamedColumn, merge_settings
 from engine.compile.config.write_config import read_write
 from engine.compile.nodes.acknowledged_warnings import KEY as ACKNOWLEDGE
 from engine.compile.nodes.acknowledged_warnings import Acknowledgement, read_acknowledgements
@@ -91,7 +91,7 @@ def model_config(
     if model.header is not None:
         own.insert(0, values.rendered(Section.of_document(model.header, diagnostics, model.name)))
     check_own(own)
-    return _interpret(merged(model, defaults, own, diagnostics), certain=certain)
+    return _interpret(merge_settings(model, defaults, own, diagnostics), certain=certain)
 
 
 def _interpret(settings: MergedSettings, *, certain: bool) -> ModelConfig:

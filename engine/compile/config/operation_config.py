@@ -50,7 +50,7 @@ def read_operation(settings: MergedSettings) -> Operation:
     )
 
 
-def placed(operation: Operation, table: str) -> Operation:
+def with_table_name(operation: Operation, table: str) -> Operation:
     mine = f"`{THIS}`"
     return replace(
         operation,

@@ -112,7 +112,7 @@ class MergedSettings:
             yield key, section.key_place
 
 
-def merged(
+def merge_settings(
     model: ModelFile, defaults: Sequence[Section], own: Sequence[Section], diagnostics: list[Diagnostic]
 ) -> MergedSettings:
     """A deeper folder wins over one around it, and the model over all; tags and meta add up."""

@@ -114,11 +114,11 @@ def load_catalog(
     kinds = CATALOG.choices("type")
     if kind and kind.choice(*kinds) not in kinds:
         return default
-    if not _checked(part, catalog_type, secrets):
+    if not _check_block(part, catalog_type, secrets):
         return default
     name, path = part.child("name"), part.child("path")
     catalog_name = (name.identifier() if name else "") or default.name
-    objects = _objects(part, catalog_type, store)
+    objects = _table_files_address(part, catalog_type, store)
     if catalog_type == SQLITE:
         place = folder(path, path.text() or ".engine/lake") if path else default.path
         return Catalog(catalog_type, catalog_name, place, secrets=secrets, objects=objects, store=store)
@@ -128,7 +128,7 @@ def load_catalog(
     )
 
 
-def _objects(part: Section, catalog_type: str, store: ObjectStoreConfig | None) -> str:
+def _table_files_address(part: Section, catalog_type: str, store: ObjectStoreConfig | None) -> str:
     """Where the tables' files are in an object store; empty: not there, or the catalog places them itself."""
     value = part.child("warehouse")
     address = value.text() if value is not None and isinstance(value.value, str) else ""
@@ -157,7 +157,7 @@ def without_secrets(part: Section, secrets: SecretSettings) -> Section:
     return part.holding({**part.value, **checked_values})
 
 
-def _checked(part: Section, catalog_type: str, secrets: SecretSettings | None) -> bool:
+def _check_block(part: Section, catalog_type: str, secrets: SecretSettings | None) -> bool:
     block = CATALOG_TYPES[catalog_type]
     prefixes = CATALOG_PREFIXES[catalog_type]
     before = len(part.diagnostics)

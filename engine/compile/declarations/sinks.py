@@ -34,7 +34,7 @@ def read_sinks(
 ) -> tuple[Sink, ...]:
     """All sinks of a project; what is wrong is added to `diagnostics`."""
     sinks: dict[str, Sink] = {}
-    for item in _listed(project, values, diagnostics):
+    for item in _sink_sections(project, values, diagnostics):
         sink = _sink(item, project, target, nodes)
         if sink is None:
             continue
@@ -52,7 +52,7 @@ def read_sinks(
     return tuple(sinks.values())
 
 
-def _listed(project: LoadedProject, values: ValueRenderer, diagnostics: list[Diagnostic]) -> Iterator[Section]:
+def _sink_sections(project: LoadedProject, values: ValueRenderer, diagnostics: list[Diagnostic]) -> Iterator[Section]:
     for doc in project.exposures:
         # Findings about the rest of the file are those of the exposures.
         part = Section.of_document(doc, diagnostics).child("sinks")

@@ -23,7 +23,7 @@ _ADDRESS = (
 _OPTIONS = "options"
 
 
-def report(levels: Iterable[Section], keys: Iterable[str], name: str) -> None:
+def report_credentials(levels: Iterable[Section], keys: Iterable[str], name: str) -> None:
     """Report each credential of a declaration and of what it says for each target, without its value."""
     sorted_keys = sorted(keys)
     for level in levels:
@@ -58,20 +58,22 @@ def _by_key(section: Section, key: str) -> bool:
     return _OPTIONS in section.path and is_credential(key) and not isinstance(section.value, (dict, list))
 
 
-def without(section: Section) -> Section:
+def without_credentials(section: Section) -> Section:
     """A value of a declaration without the credentials that `report` finds in it."""
-    clean = _clean(section)
+    clean = _value_without_credentials(section)
     return section if clean is section.value else section.holding(clean)
 
 
-def _clean(part: Section) -> Any:
+def _value_without_credentials(part: Section) -> Any:
     value = part.value
     if isinstance(value, dict):
-        cleaned = {k: _clean(s) for k, s in part.mapping() if not (isinstance(k, str) and _by_key(s, k))}
+        cleaned = {
+            k: _value_without_credentials(s) for k, s in part.mapping() if not (isinstance(k, str) and _by_key(s, k))
+        }
         same = len(cleaned) == len(value) and all(cleaned[key] is value[key] for key in value)
         return value if same else cleaned
     if isinstance(value, list):
-        items = [_clean(section) for section in part.items()]
+        items = [_value_without_credentials(section) for section in part.items()]
         return value if all(new is old for new, old in zip(items, value, strict=True)) else items
     return (masked(value, part.name) or MASK) if isinstance(value, str) and in_address(value, part.name) else value
 

@@ -53,13 +53,14 @@ def _levels(part: Section) -> Iterator[Section]:
 def read_spec(
     project: LoadedProject, part: Section, target: Target, name: str
 ) -> tuple[SourceSpec, tuple[Column, ...]]:
-    source_credentials.report(_levels(part), {*INDEPENDENT, *kind_keys(part)} - {"schema"}, name)
+    source_credentials.report_credentials(_levels(part), {*INDEPENDENT, *kind_keys(part)} - {"schema"}, name)
     sections = {
-        key: source_credentials.without(value) for key, value in _sections_for_target(part, target.name).items()
+        key: source_credentials.without_credentials(value)
+        for key, value in _sections_for_target(part, target.name).items()
     }
     format_ = _format(sections.get("format"), part, name)
     kind = kind_of(format_)
-    unknown = [key for key, value in sections.items() if _unrendered(value.value)]
+    unknown = [key for key, value in sections.items() if _is_unrendered(value.value)]
     policy, stream, zone = (sections.get(key) for key in ("on_bad_record", "stream", "timezone"))
     schema = sections.get("schema")
     spec = SourceSpec(
@@ -76,7 +77,9 @@ def read_spec(
     _check_clearing(project, sections, target)
     ignored = {"unknown-option"} if _allows_unknown(sections.get("allow_unknown_options"), format_) else set()
     for fault in (
-        (*kind.faults(spec), *_unknown_names(spec, kind, target), *_refused(spec, kind, target)) if kind else ()
+        (*kind.faults(spec), *_unknown_names(spec, kind, target), *_refused_by_target(spec, kind, target))
+        if kind
+        else ()
     ):
         if fault.path[0] not in unknown and fault.code not in ignored:
             _report(fault, sections, part)
@@ -139,7 +142,7 @@ def _other_catalog(spec: SourceSpec, target: Target) -> Iterator[SpecFault]:
         yield SpecFault(("table",), message, hint, "not-supported")
 
 
-def _refused(spec: SourceSpec, kind: Kind, target: Target) -> Iterator[SpecFault]:
+def _refused_by_target(spec: SourceSpec, kind: Kind, target: Target) -> Iterator[SpecFault]:
     if target.require_replayable and not kind.REPLAYABLE:
         message = f"the target '{target.name}' takes no {spec.format} source: its records cannot be re-read"
         hint = (
@@ -176,10 +179,10 @@ def _known_sections(part: Section, format_keys: set[str]) -> dict[str, Section]:
     return {key: child for key in (*INDEPENDENT, *sorted(format_keys)) if (child := part.child(key)) is not None}
 
 
-def _unrendered(value: Any) -> bool:
+def _is_unrendered(value: Any) -> bool:
     if isinstance(value, dict):
-        return any(_unrendered(inner) for inner in value.values())
-    return any(_unrendered(inner) for inner in value) if isinstance(value, list) else value is UNKNOWN
+        return any(_is_unrendered(inner) for inner in value.values())
+    return any(_is_unrendered(inner) for inner in value) if isinstance(value, list) else value is UNKNOWN
 
 
 def _format(format_: Section | None, part: Section, name: str) -> str:
@@ -315,15 +318,15 @@ def with_schema_file(project: LoadedProject, spec: SourceSpec, sections: Mapping
     file_section = section.child(avro_values.SCHEMA_FILE)
     if file_section is None:
         if not spec.schema and value.get("schema_registry"):
-            _warn(section, spec.name)
+            _warn_of_registry_columns(section, spec.name)
         return spec
-    text = _text(project, file_section)
+    text = _schema_file_text(project, file_section)
     return (
         replace(spec, settings={**spec.settings, "value": {**value, avro_values.SCHEMA_TEXT: text}}) if text else spec
     )
 
 
-def _text(project: LoadedProject, file_section: Section) -> str | None:
+def _schema_file_text(project: LoadedProject, file_section: Section) -> str | None:
     """The schema in its one form, so that a space or a comment changes no fingerprint."""
     if not isinstance(file_section.value, str) or not file_section.value:
         return None
@@ -345,7 +348,7 @@ def _text(project: LoadedProject, file_section: Section) -> str | None:
         return None
 
 
-def _warn(section: Section, name: str) -> None:
+def _warn_of_registry_columns(section: Section, name: str) -> None:
     message = f"the columns of '{name}' are known to the schema registry only"
     hint = (
         f"They are checked before the first batch. 'engine source inspect {name}' prints a declaration that has them."

@@ -165,8 +165,8 @@ class Target:
     def place(self, root: Path) -> Place:
         return Place(
             root,
-            partial(_called, self.connections, "connection"),
-            partial(_called, self.registries, "registry"),
+            partial(_block_settings, self.connections, "connection"),
+            partial(_block_settings, self.registries, "registry"),
             catalog=self.catalog,
             store=self.s3,
         )
@@ -186,7 +186,7 @@ def load_target(
             _no_target(target_name, top, targets, from_project=name is None)
         lake, state = (_folder(top, project.root, name) for name in (".engine/lake", ".engine/state"))
         return Target(target_name, Catalog(SQLITE, NAME, lake), _schema(project.name, target_name), state)
-    connections, registries = (_late(section.child(key), values) for key in LATE_KEYS)
+    connections, registries = (_late_blocks(section.child(key), values) for key in LATE_KEYS)
     _check_connections(section.child("connections"))
     registries_part, lineage = section.child("schema_registries"), section.child("openlineage")
     for key, part in registries_part.mapping() if registries_part else ():
@@ -219,7 +219,7 @@ def load_target(
         alerts=alerts,
         stalled_after=(stalled.positive_duration() or None) if stalled else None,
         require_replayable=replay.boolean() if replay else False,
-        allow_after_reading=tuple(_cleared(section.child("allow_after_reading"))),
+        allow_after_reading=tuple(_allowed_folders(section.child("allow_after_reading"))),
         s3=store,
         schema_varies=written is not None and "{" in str(written.value),
         secrets=values.secrets,
@@ -265,7 +265,7 @@ def _without_secrets(section: Section, values: ValueRenderer) -> Section:
     return section.holding({**section.value, **checked_values})
 
 
-def _late(section: Section | None, values: ValueRenderer) -> dict[str, Late]:
+def _late_blocks(section: Section | None, values: ValueRenderer) -> dict[str, Late]:
     """The blocks by name; addresses without templates in them are checked at once."""
     blocks = dict(section.mapping()) if section else {}
     for part in blocks.values():
@@ -342,7 +342,7 @@ def _alerts(part: Section | None, values: ValueRenderer) -> Late | None:
     return Late(part, values)
 
 
-def _called(blocks: Mapping[str, Late], noun: str, name: str) -> Mapping[str, Any]:
+def _block_settings(blocks: Mapping[str, Late], noun: str, name: str) -> Mapping[str, Any]:
     if name not in blocks:
         raise ProjectError("unknown-connection", f"the target has no {noun} '{name}'", near(name, blocks))
     return blocks[name]()
@@ -374,7 +374,7 @@ def _catalog(section: Section, root: Path, secrets: SecretSettings | None, store
     return load_catalog(part, default, store, lambda value, text: _folder(value, root, text), secrets)
 
 
-def _cleared(part: Section | None) -> Iterator[Path]:
+def _allowed_folders(part: Section | None) -> Iterator[Path]:
     for item in part.items() if part else ():
         text = item.text()
         if text and (not text.startswith("/") or not text.strip("/.")):

@@ -48,11 +48,11 @@ def acknowledge(
     remaining = [d for d in diagnostics if d not in accepted]
     if not any(d.is_error for d in remaining):
         unused = places.keys() - {d.code for d in accepted}
-        remaining += [_unused(code, node, place) for code, place in places.items() if code in unused]
+        remaining += [_unused_acknowledgement(code, node, place) for code, place in places.items() if code in unused]
     return remaining, tuple(AcknowledgedWarning(d.code, d.message, d.location) for d in accepted)
 
 
-def _unused(code: str, node: str, place: Location) -> Diagnostic:
+def _unused_acknowledgement(code: str, node: str, place: Location) -> Diagnostic:
     message = f"'{node}' acknowledges '{code}', a warning that it does not have"
     hint = f"Remove '{code}' from 'acknowledge', so that the warning is shown if it comes again."
     return Diagnostic("acknowledge-unused", message, hint, Level.WARNING, node, place)

@@ -19,7 +19,7 @@ def personal_columns(manifest: Manifest) -> Mapping[str, frozenset[str]]:
     paths_by_node: dict[str, frozenset[str]] = {}
     nodes: list[Source | Model] = [*manifest.sources, *manifest.models]
     for node in nodes:
-        whole = _marked(node.meta) or KEY in {tag.lower() for tag in node.tags}
+        whole = _is_marked(node.meta) or KEY in {tag.lower() for tag in node.tags}
         columns = (*node.columns, *(node.fields if isinstance(node, Source) else ()))
         paths = (column.name.lower() for column in columns if _is_personal(column, whole, paths_by_node))
         paths_by_node[node.id] = frozenset(paths)
@@ -40,7 +40,7 @@ def hidden_columns(node: Model, table_columns: Iterable[str], personal: Mapping[
 
 def _is_personal(column: Column, whole: bool, paths_by_node: Mapping[str, frozenset[str]]) -> bool:
     if KEY in column.meta:
-        return _marked(column.meta)
+        return _is_marked(column.meta)
     inherited = (
         _overlap(origin.column.lower(), path)
         for origin in column.origins
@@ -49,7 +49,7 @@ def _is_personal(column: Column, whole: bool, paths_by_node: Mapping[str, frozen
     return whole or any(inherited)
 
 
-def _marked(meta: Mapping[str, Any]) -> bool:
+def _is_marked(meta: Mapping[str, Any]) -> bool:
     return str(meta.get(KEY, "")).strip().lower() not in _NO
 
 

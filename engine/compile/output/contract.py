@@ -34,7 +34,7 @@ def declared_faults(
             hint = near(column.name, (name for name, _ in returned))
             yield _fault("unknown-column", message, hint, model, f"columns.{column.name}")
     if model.contract and certain:
-        yield from _undeclared(model, described, returned)
+        yield from _undeclared_columns(model, described, returned)
     yield from _renamed_wrongly(model, described, types)
 
 
@@ -78,7 +78,7 @@ def _renamed_wrongly(model: Model, described: Iterable[Column], types: Collectio
             yield _fault("renamed-from", message, hint, model, f"columns.{column.name}.renamed_from")
 
 
-def _undeclared(
+def _undeclared_columns(
     model: Model, described: Iterable[Column], returned: Sequence[tuple[str, str | None]]
 ) -> Iterator[Diagnostic]:
     declared = {name.lower() for name in (*(column.name for column in described), *model.write.exclude)}

@@ -10,10 +10,10 @@ from engine.compile.columns.column_texts import starts
 from engine.compile.columns.find_columns import BoundQuery, bind
 from engine.compile.config.window_config import Window
 from engine.compile.nodes.manifest import Column, Input, Model, Source
-from engine.compile.output.clause_checks import misplaced
+from engine.compile.output.clause_checks import misplaced_calls
 from engine.compile.output.contract import declared_faults
 from engine.compile.output.null_event_times import with_needed_times
-from engine.compile.output.output_columns import misspelled
+from engine.compile.output.output_columns import is_misspelled
 from engine.compile.output.storable_types import GivenColumn, storable_faults
 from engine.compile.output.stream_columns import stream_faults
 from engine.compile.output.string_for_column import quoted_columns
@@ -60,7 +60,7 @@ class ParsedModel:
     ansi: bool = True
 
 
-def typed(
+def with_columns(
     model: Model, text: ParsedModel, columns_by_node: Mapping[str, InputColumns], diagnostics: list[Diagnostic]
 ) -> tuple[Model, InputColumns]:
     """A model with its columns, and how others see them.
@@ -79,7 +79,7 @@ def typed(
     # What is not found may have the time of any window.
     windows = () if errors & _NOT_FOUND else text.windows
     times = list(stream_faults(model, text.bound, windows, columns_by_node)) if names_are_certain else []
-    faults = [*times, *_faults(model, text, facts, columns_by_node)] if names_are_certain else []
+    faults = [*times, *_column_faults(model, text, facts, columns_by_node)] if names_are_certain else []
     if errors <= _QUERY_HOLDS and bool(errors) == model.broken and not times:
         own = (text.bound, text.rendered) if text.is_verbatim else None
         # The streaming rules know the same types: a wrong type of a window's time is reported once.
@@ -88,9 +88,9 @@ def typed(
     diagnostics += faults
     diagnostics += quoted_columns(text.query, text.rendered, columns_by_node.values(), model.name)
     broken = model.broken or any(fault.is_error for fault in faults)
-    columns = _merged(model.columns, facts.columns)
+    columns = _merge_declared(model.columns, facts.columns)
     output = facts.as_input(model.id, in_table=not model.computed_when_read)
-    if facts.columns is not None and misspelled((column.name for column in facts.columns), facts.unresolved):
+    if facts.columns is not None and is_misspelled((column.name for column in facts.columns), facts.unresolved):
         # Others may read the column that was meant: only its own model has an error.
         output = replace(output, complete=False)
     model = replace(model, columns=columns, indirect=facts.indirect, broken=broken)
@@ -145,30 +145,30 @@ def bound_query(
             time = item.watermark.column if item.stream and item.watermark is not None else ""
             dedup = item.stream and bool(item.dedup)
             inputs[placeholder(item)] = replace(
-                columns, added=_added(item), event_time=time, streaming=item.stream, dedup=dedup
+                columns, added=_added_times(item), event_time=time, streaming=item.stream, dedup=dedup
             )
     times = {window.name: window.time for window in windows}
     return bind(query.tree, inputs, times, rendered.text, query.items, with_uses=with_uses)
 
 
-def _added(item: Input) -> tuple[tuple[str, str], ...]:
+def _added_times(item: Input) -> tuple[tuple[str, str], ...]:
     mark = item.watermark
     return ((mark.column, mark.expression),) if mark is not None and mark.expression is not None else ()
 
 
-def _faults(
+def _column_faults(
     model: Model, text: ParsedModel, facts: QueryColumns, columns_by_node: Mapping[str, InputColumns]
 ) -> Iterable[Diagnostic]:
     for missing in facts.unresolved:
         place = text.rendered.location(missing.offset)
         message = f"column '{missing.name}' not found"
         hint = with_printed(
-            near(missing.name, missing.near or missing.visible_names or _readable(model, columns_by_node)),
+            near(missing.name, missing.near or missing.visible_names or _readable_names(model, columns_by_node)),
             text.rendered,
             missing.offset,
         )
         yield Diagnostic("unknown-column", message, hint, node=model.name, location=place)
-    for fault in (*facts.faults, *misplaced(text.query.nodes, text.bound.noted.key_of)):
+    for fault in (*facts.faults, *misplaced_calls(text.query.nodes, text.bound.noted.key_of)):
         unsure = {"unknown-function": text.foreign, "type-mismatch": not text.ansi}
         if not unsure.get(fault.code):
             place = text.rendered.location(fault.offset)
@@ -178,7 +178,7 @@ def _faults(
         yield _same_names(model, facts.duplicates)
     if facts.columns is not None:
         certain = all(column.named for column in facts.columns)
-        certain = certain and not misspelled((column.name for column in facts.columns), facts.unresolved)
+        certain = certain and not is_misspelled((column.name for column in facts.columns), facts.unresolved)
         named_types = [(column.name, column.type) for column in facts.columns if column.named]
         yield from declared_faults(model, named_types, certain=certain)
         columns = facts.columns
@@ -203,13 +203,13 @@ def _same_names(model: Model, names: Sequence[str]) -> Diagnostic:
     return Diagnostic("duplicate-name", message, hint, node=model.name, location=Location(model.file))
 
 
-def _readable(model: Model, columns_by_node: Mapping[str, InputColumns]) -> list[str]:
+def _readable_names(model: Model, columns_by_node: Mapping[str, InputColumns]) -> list[str]:
     """The names of all columns that the model reads."""
     inputs = (columns_by_node.get(node) for node in model.depends_on)
     return [name for columns in inputs if columns is not None for name, _ in columns.columns or ()]
 
 
-def _merged(described: tuple[Column, ...], facts: tuple[ColumnFacts, ...] | None) -> tuple[Column, ...]:
+def _merge_declared(described: tuple[Column, ...], facts: tuple[ColumnFacts, ...] | None) -> tuple[Column, ...]:
     """The query's columns in their order, with the user's declarations."""
     if facts is None:
         return described

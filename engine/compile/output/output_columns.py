@@ -56,7 +56,7 @@ def output_columns(bound: BoundQuery) -> tuple[str, ...] | None:
     return tuple(column.name for column in columns or ()) if certain else None
 
 
-def misspelled(output: Iterable[str], unresolved: Iterable[Unresolved]) -> bool:
+def is_misspelled(output: Iterable[str], unresolved: Iterable[Unresolved]) -> bool:
     """Return whether a column of the output has the name of one that no input has.
 
     A setting that names a column which is not in the output may then name the one that was meant: only the cause is
@@ -92,7 +92,7 @@ def check_columns(
     if output is None:
         return
     names = {name.lower() for name in output}
-    for name in () if misspelled(output, bound.columns.unresolved) else named_columns:
+    for name in () if is_misspelled(output, bound.columns.unresolved) else named_columns:
         if name.column.lower() not in names and not of_changes(write, name):
             hint = near(name.column, output) or "Select it."
             message = f"'{name.key}' names '{name.column}', which the SELECT does not have"
@@ -155,7 +155,7 @@ def group_keys(bound: BoundQuery, select: exp.Select, windows: Iterable[Window])
         return None
     if below is not None:
         inner = group_keys(bound, below, windows)
-        return None if inner is None else [_picked(key, items) for key in inner]
+        return None if inner is None else [_key_of_outer_select(key, items) for key in inner]
     select_keys = bound.noted.groups.get(id(select))
     if (
         select_keys is None
@@ -168,7 +168,7 @@ def group_keys(bound: BoundQuery, select: exp.Select, windows: Iterable[Window])
     return list(keys.values())
 
 
-def _picked(key: GroupColumns, items: list[SelectItem]) -> GroupColumns:
+def _key_of_outer_select(key: GroupColumns, items: list[SelectItem]) -> GroupColumns:
     """A key of a query by the columns that a SELECT over it picks; of a window its start is the best."""
     column_names: dict[str, None] = {}
     for name in key.columns:

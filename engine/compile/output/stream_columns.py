@@ -48,7 +48,9 @@ def source_faults(source: Source, columns: InputColumns) -> Iterator[Diagnostic]
 def _watermark(
     name: str, mark: Watermark, columns: InputColumns, node: str, place: Location | None
 ) -> Iterator[Diagnostic]:
-    missing, type_ = _evaluated(mark.expression, columns) if mark.expression else _column_type(mark.column, columns)
+    missing, type_ = (
+        _expression_type(mark.expression, columns) if mark.expression else _column_type(mark.column, columns)
+    )
     for missing_column in missing:
         message = f"the watermark of '{name}' is on '{missing_column.name}', which it does not have"
         hint = near(missing_column.name, missing_column.near or _names(columns))
@@ -77,7 +79,7 @@ def _column_type(name: str, columns: InputColumns) -> tuple[tuple[Unresolved, ..
     return (Unresolved(name, (), 0),) if is_missing else (), normal(type_) if type_ else None
 
 
-def _evaluated(sql: str, columns: InputColumns) -> tuple[tuple[Unresolved, ...], str | None]:
+def _expression_type(sql: str, columns: InputColumns) -> tuple[tuple[Unresolved, ...], str | None]:
     """The names in an expression that are not there, and its type if all are."""
     query = columns_of_value(sql, columns)
     type_ = query.columns[0].type if query.columns and not query.unresolved else None

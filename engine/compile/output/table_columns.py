@@ -34,7 +34,7 @@ def with_table_columns(model: Model, output: InputColumns) -> tuple[Model, Input
     write = model.write
     if not write.unique_key:
         return model, output
-    indirect = tuple(dict.fromkeys((*model.indirect, *_deciding(model))))
+    indirect = tuple(dict.fromkeys((*model.indirect, *_deciding_origins(model))))
     types = {name.lower(): type_ for name, type_ in output.columns or ()}
     columns = [*model.columns]
     returned = [*(output.columns or ())]
@@ -52,7 +52,7 @@ def with_table_columns(model: Model, output: InputColumns) -> tuple[Model, Input
     return replace(model, columns=tuple(columns), indirect=indirect), output
 
 
-def _deciding(model: Model) -> Iterator[Origin]:
+def _deciding_origins(model: Model) -> Iterator[Origin]:
     write = model.write
     newer = {name.lower() for name in write.sequence_by}
     deletes = columns_named(write.delete_when or "")

@@ -10,7 +10,7 @@ from msgspec.structs import replace as changed
 
 from engine.compile.columns.find_columns import BoundQuery
 from engine.compile.config.model_config import ModelConfig
-from engine.compile.config.operation_config import placed
+from engine.compile.config.operation_config import with_table_name
 from engine.compile.config.session_settings import meaning
 from engine.compile.config.window_config import Window
 from engine.compile.declarations.compile_context import CompileContext
@@ -21,9 +21,9 @@ from engine.compile.nodes.manifest import DataTest, Input, Model, SourceMap
 from engine.compile.nodes.model_settings import Write
 from engine.compile.output.change_rows import merged_changes, without_deletes
 from engine.compile.output.condition_types import condition_faults
-from engine.compile.output.infer_columns import ParsedModel, bound_query, brings_functions, by_default, typed
+from engine.compile.output.infer_columns import ParsedModel, bound_query, brings_functions, by_default, with_columns
 from engine.compile.output.output_columns import check_columns
-from engine.compile.output.output_mode import decide
+from engine.compile.output.output_mode import decide_output_mode
 from engine.compile.output.table_columns import with_table_columns
 from engine.compile.pipeline.parse_model import Read
 from engine.compile.references.ephemeral import GivenNode, Inlined, too_large
@@ -57,7 +57,7 @@ class Finished:
     repeatable: bool
 
 
-def finish(
+def finish_model(
     read: Read,
     shared: CompileContext,
     known_nodes: KnownNodes,
@@ -80,7 +80,7 @@ def finish(
     names = shared.names
     names.begin()
     columns = {i: item.columns for i, item in given_nodes.items()}
-    model, bound, is_verbatim = _resolved(read, known_nodes, selects, given_nodes, problems)
+    model, bound, is_verbatim = _resolve_model(read, known_nodes, selects, given_nodes, problems)
     model = _with_settings(model, shared.target.conf)
     if looped:
         model = replace(model, broken=True)
@@ -90,7 +90,7 @@ def finish(
         whole = len(read.windows) == len(read.config.windows)
         ansi = by_default(shared.target.conf) and not model.operation.pre_hook
         parsed = ParsedModel(read.query, bound, read.rendered, read.windows, foreign, whole, is_verbatim, ansi)
-        model, output = typed(model, parsed, columns, problems)
+        model, output = with_columns(model, parsed, columns, problems)
         if read.certain and not model.broken:
             faults = list(condition_faults(model, output, foreign=foreign))
             problems += faults
@@ -116,7 +116,12 @@ def finish(
         model = replace(model, acknowledged=acknowledged)
     env, repeatable = read.env | names.used_env, read.repeatable and names.repeatable
     return Finished(
-        model, tuple(tests), GivenNode(output, inlined, _unsafe(model, given_nodes)), tuple(problems), env, repeatable
+        model,
+        tuple(tests),
+        GivenNode(output, inlined, _unsafe_sources(model, given_nodes)),
+        tuple(problems),
+        env,
+        repeatable,
     )
 
 
@@ -129,7 +134,7 @@ def _with_settings(model: Model, conf: Mapping[str, str]) -> Model:
     return replace(model, facts=new_facts, fingerprint=fingerprint(new_facts))
 
 
-def _unsafe(model: Model, given_nodes: Mapping[str, GivenNode]) -> tuple[str, ...]:
+def _unsafe_sources(model: Model, given_nodes: Mapping[str, GivenNode]) -> tuple[str, ...]:
     """The sources above it that cannot be re-read."""
     above = (given_nodes[node].unsafe for node in model.depends_on if node in given_nodes)
     return tuple(dict.fromkeys(name for names in above for name in names))
@@ -139,7 +144,7 @@ def _as_inlined(model: Model) -> Inlined:
     return Inlined(model.name, model.sql, model.inputs, model.stateful, model.facts, model.deterministic, model.slots)
 
 
-def _resolved(
+def _resolve_model(
     read: Read,
     known_nodes: KnownNodes,
     selects: Mapping[str, frozenset[str]],
@@ -150,7 +155,7 @@ def _resolved(
 
     And its query as it was bound, None where it has no facts; and whether no other query was put in.
     """
-    model = _empty(read)
+    model = _empty_model(read)
     if read.query is None or read.rendered is None:
         return model, None, False
     ephemeral = _ephemeral(read, known_nodes, given_nodes)
@@ -200,7 +205,7 @@ def _ephemeral(read: Read, known_nodes: KnownNodes, given_nodes: Mapping[str, Gi
     return inlined_by_name
 
 
-def _empty(read: Read) -> Model:
+def _empty_model(read: Read) -> Model:
     config, file = read.config, read.file
     return Model(
         id=f"model.{file.name}",
@@ -214,7 +219,7 @@ def _empty(read: Read) -> Model:
         sql="",
         columns=config.columns,
         expectations=config.expectations,
-        operation=placed(config.operation, read.relation.sql),
+        operation=with_table_name(config.operation, read.relation.sql),
         contract=config.contract,
         title=config.title,
         tags=config.tags,
@@ -238,7 +243,7 @@ def _with_facts(model: Model, draft: Draft, read: Read, known_nodes: KnownNodes,
         own = frozenset(placeholder(i) for i in streams if not i.through)
         write = merged_changes(config, bound, model.inputs, known_nodes.sources, draft.report)
         model = replace(model, expectations=without_deletes(config.expectations, write, config))
-        write = decide(write, (query, bound), read.windows, own, config.places, draft.report)
+        write = decide_output_mode(write, (query, bound), read.windows, own, config.places, draft.report)
     if read.certain:
         check_columns(config.named_columns, config.write, bound, config.places, draft.report)
     meaning = facts(
@@ -252,7 +257,7 @@ def _with_facts(model: Model, draft: Draft, read: Read, known_nodes: KnownNodes,
         stateful=stateful,
         expectations=model.expectations,
         hooks={"pre_hook": config.operation.pre_hook, "post_hook": config.operation.post_hook},
-        declared=_declared(config),
+        declared=_declared_columns(config),
         inlined=inlined,
         deferred=known_nodes.deferred,
     )
@@ -267,7 +272,7 @@ def _with_facts(model: Model, draft: Draft, read: Read, known_nodes: KnownNodes,
     )
 
 
-def _declared(config: ModelConfig) -> dict[str, Any]:
+def _declared_columns(config: ModelConfig) -> dict[str, Any]:
     """What the settings of a model say that its columns must be; a query of unknown types is held to it by a build."""
     types = {
         column.name.lower(): normal(column.type) or column.type

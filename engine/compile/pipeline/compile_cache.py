@@ -24,7 +24,7 @@ from engine.compile.artifacts.node_json import Buffer, Encoded, digest, to_json
 from engine.compile.declarations.target import Target
 from engine.compile.nodes.manifest import KeptRecords, NodeRecord
 from engine.compile.nodes.model_interface import Face
-from engine.compile.pipeline.kept_nodes import NodePlace, content_of, placed, read_kept
+from engine.compile.pipeline.kept_nodes import NodePlace, content_of, place_nodes, read_kept
 from engine.compile.pipeline.library_version import library_version
 from engine.errors import Diagnostic, ProjectError
 from engine.project import LoadedProject
@@ -215,7 +215,7 @@ def save(compilation: StoredCompilation, folder: Path, target: Target, env: Mapp
     A masked one could not be used again. A folder that cannot be written is not an error, it only costs time.
     """
     path = _path(folder, target)
-    places, nodes = placed(compilation.nodes, compilation.fresh, compilation.places, compilation.data)
+    places, nodes = place_nodes(compilation.nodes, compilation.fresh, compilation.places, compilation.data)
     head = _Head(
         shared=compilation.shared,
         files=compilation.files,

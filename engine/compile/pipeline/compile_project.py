@@ -85,7 +85,7 @@ def compile_project(
     compilation = compile_cache.load(cached, target_config)
     if not compilation.holds(now):
         from engine.compile.pipeline.incremental import compile_models, load_all
-        from engine.compile.templates.confined_process import confined
+        from engine.compile.templates.confined_process import run_confined
 
         entries = compilation.usable(now)
         load_all()
@@ -96,10 +96,10 @@ def compile_project(
             return replace(result, data=b"")
 
         try:
-            compilation = replace(confined(compiled, entries), data=entries.data)
+            compilation = replace(run_confined(compiled, entries), data=entries.data)
         except msgspec.MsgspecError:
             # What was kept is damaged; without it everything is compiled.
-            compilation = confined(compiled, StoredCompilation())
+            compilation = run_confined(compiled, StoredCompilation())
         if cached is not None:
             compile_cache.save(compilation, cached, target_config, environment)
     manifest = Manifest(
@@ -113,7 +113,7 @@ def compile_project(
         records=compile_cache.Records(compilation),
         invocation_id=names.invocation,
     )
-    return Compiled(_deferring(manifest, instead), target_config, project)
+    return Compiled(_with_deferred_tables(manifest, instead), target_config, project)
 
 
 def names_of(project: LoadedProject, variables: Mapping[str, Any], environment: Mapping[str, str]) -> TemplateNames:
@@ -158,29 +158,29 @@ def _target(project: LoadedProject, name: str | None, values: ValueRenderer, pro
         ProjectError: `template-too-large`: a template in it takes too much, as a process with limits has found out.
     """
     settings = project.doc.data
-    if _computes([project.vars, settings.get("targets") if isinstance(settings, Mapping) else None]):
-        from engine.compile.templates.confined_process import confined
+    if _computes_values([project.vars, settings.get("targets") if isinstance(settings, Mapping) else None]):
+        from engine.compile.templates.confined_process import run_confined
 
         def too_large_templates() -> list[Diagnostic]:
             diagnostics: list[Diagnostic] = []
             load_target(project, name, values, diagnostics)
             return [d for d in diagnostics if d.code == "template-too-large"]
 
-        if too_large := confined(too_large_templates):
+        if too_large := run_confined(too_large_templates):
             raise ProjectError.of(too_large)
     return load_target(project, name, values, problems)
 
 
-def _computes(value: Any) -> bool:
+def _computes_values(value: Any) -> bool:
     """Whether a template in a value does more than refer to variables."""
     if isinstance(value, Mapping):
-        return any(map(_computes, value.values()))
+        return any(map(_computes_values, value.values()))
     if isinstance(value, (list, tuple)):
-        return any(map(_computes, value))
+        return any(map(_computes_values, value))
     return isinstance(value, str) and bool(_TAG.search(_PLAIN.sub("", value)))
 
 
-def _deferring(manifest: Manifest, instead: Mapping[str, Relation]) -> Manifest:
+def _with_deferred_tables(manifest: Manifest, instead: Mapping[str, Relation]) -> Manifest:
     """The manifest, with other tables as those of some models."""
     if not instead:
         return manifest

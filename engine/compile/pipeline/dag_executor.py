@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from engine.compile.artifacts.node_json import CompiledEntry, Encoded, digest
 from engine.compile.nodes.model_interface import Face
 from engine.compile.pipeline.compile_cache import CachedModel
-from engine.compile.pipeline.worker import Local
+from engine.compile.pipeline.worker import LocalWorker
 from engine.compile.pipeline.worker_pool import Workers
 
 _AT_ONCE = 8
@@ -65,7 +65,7 @@ class Flow:
     nodes: dict[str, tuple[Encoded, str]] = field(default_factory=dict)
     _face_hashes: dict[str, str] = field(default_factory=dict)
 
-    def run(self, workers: Local | Workers) -> None:
+    def run(self, workers: LocalWorker | Workers) -> None:
         """Finish all models."""
         self._face_hashes = {i: self._face_hash(i) for i in self.faces}
         parents = {i: self._parents(i) for i in self.faces}

@@ -90,10 +90,10 @@ class Neighbours:
             SetupError: `process-ended`.
         """
         from engine.compile.pipeline.incremental import load_all
-        from engine.compile.templates.confined_process import confined
+        from engine.compile.templates.confined_process import run_confined
 
         load_all()
-        edited: EditedModel = confined(_compiled, self, text)
+        edited: EditedModel = run_confined(_compile_edited, self, text)
         return edited
 
     def test_names(self, file: str, text: str) -> QueryNames | None:
@@ -104,10 +104,10 @@ class Neighbours:
             SetupError: `process-ended`.
         """
         from engine.compile.pipeline.incremental import load_all
-        from engine.compile.templates.confined_process import confined
+        from engine.compile.templates.confined_process import run_confined
 
         load_all()
-        result: QueryNames | None = confined(_test_names, self, file, text)
+        result: QueryNames | None = run_confined(_test_names, self, file, text)
         return result
 
 
@@ -156,16 +156,16 @@ def _test_names(neighbourhood: Neighbours, file: str, text: str) -> QueryNames |
     return query_names(bind(query.tree, inputs, {}, rendered.text, query.items, with_uses=True), rendered)
 
 
-def _compiled(neighbourhood: Neighbours, text: ModelText) -> EditedModel:
+def _compile_edited(neighbourhood: Neighbours, text: ModelText) -> EditedModel:
     from engine.compile.artifacts.node_json import Nodes
     from engine.compile.pipeline.parse_model import read_model
     from engine.compile.pipeline.project_graph import known_names, loops_of, selected_names
-    from engine.compile.pipeline.worker import Local
+    from engine.compile.pipeline.worker import LocalWorker
     from engine.secrets.scrubber import scrubber
 
     shared = _context(neighbourhood)
     node = f"model.{text.name}"
-    local = Local(shared, {node: text})
+    local = LocalWorker(shared, {node: text})
     face = local.read([node])[node]
     faces = {i: model.face for i, model in neighbourhood.cached_models.items()} | {node: face}
     enabled = {i: one for i, one in faces.items() if one.enabled}
@@ -173,7 +173,8 @@ def _compiled(neighbourhood: Neighbours, text: ModelText) -> EditedModel:
     known_nodes = known_names(faces.values(), shared.sources, sources_whole=shared.sources_whole)
     local.meet(known_nodes, selected_names(enabled.values(), shared.sources), looped)
     given_nodes = {
-        i: bytes(neighbourhood.cached_models[i].given) for i in _needed(node, face.reads, neighbourhood.cached_models)
+        i: bytes(neighbourhood.cached_models[i].given)
+        for i in _needed_models(node, face.reads, neighbourhood.cached_models)
     }
     entry = local.finish([node], given_nodes)[node]
     model = Nodes({node: None}, {one.id: one.json for one in entry.nodes}.__getitem__)[node]
@@ -209,7 +210,7 @@ def _steps(bound: Any) -> Iterator[tuple[str, tuple[tuple[str, str | None], ...]
         yield name, tuple((column.name, column.value.type) for column in step.columns if column.named)
 
 
-def _needed(node: str, reads: tuple[str, ...], cached_models: Mapping[str, CachedModel]) -> Iterator[str]:
+def _needed_models(node: str, reads: tuple[str, ...], cached_models: Mapping[str, CachedModel]) -> Iterator[str]:
     """The models that a model reads, and what the ephemeral ones among them read."""
     for i in reads:
         if i in cached_models and i != node:

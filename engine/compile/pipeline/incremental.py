@@ -29,8 +29,8 @@ from engine.compile.pipeline.project_graph import (
     selected_names,
     taken_files,
 )
-from engine.compile.pipeline.worker import Local
-from engine.compile.pipeline.worker_pool import crew
+from engine.compile.pipeline.worker import LocalWorker
+from engine.compile.pipeline.worker_pool import compile_workers
 from engine.compile.pipeline.written_tables import renamed_twice, shared_tables
 from engine.compile.sql.dialect import spark
 from engine.compile.templates.rendered_values import ValueRenderer
@@ -90,7 +90,7 @@ def compile_models(
     cached = before.cached_models()
     fresh = frozenset(i for i in texts if i in cached and cached[i].fresh(now.texts[i], names.env))
     stale = len(texts) - len(fresh) if hashes == before.sources else len(texts)
-    with crew(Local(shared, texts), stale) as workers:
+    with compile_workers(LocalWorker(shared, texts), stale) as workers:
         read = workers.read([i for i in texts if i not in fresh])
         faces = {i: cached[i].face if i in fresh else read[i] for i in texts}
         known_nodes = known_names(faces.values(), shared.sources, sources_whole=shared.sources_whole)
@@ -134,7 +134,7 @@ def compile_models(
     fresh_nodes = {**compilation.fresh, **{i: (node, digest(node.json)) for i, node in of_files.items()}}
     ids = (*sources, *(i for model in models.values() for i in model.nodes), *of_files)
     diagnostics += repeated(ids)
-    depends = {i: _depends(i, fresh_nodes, compilation.places) for i in ids if i not in sources and i not in ends}
+    depends = {i: _dependencies(i, fresh_nodes, compilation.places) for i in ids if i not in sources and i not in ends}
     same = not loops and depends == {i: before.places[i].depends_on for i in before.order}
     return replace(
         compilation,
@@ -146,7 +146,7 @@ def compile_models(
         folders=tuple(dict.fromkeys(folder for source in shared.sources.values() for folder in _folders(source))),
         nodes=ids,
         order=before.order if same else _order(depends, alphabetic=bool(loops)),
-        found=_sorted(diagnostics),
+        found=_sort_diagnostics(diagnostics),
         fresh=fresh_nodes,
     )
 
@@ -170,7 +170,7 @@ def _compilation_of(
 def _across_nodes(models: Mapping[str, CachedModel], compilation: StoredCompilation) -> Iterator[Node]:
     """Yield the models' tests that read several nodes; most do not, and need not be decoded."""
     tests = (i for model in models.values() for i in model.nodes if i.startswith("test."))
-    across = {i: None for i in tests if len(_depends(i, compilation.fresh, compilation.places)) > 1}
+    across = {i: None for i in tests if len(_dependencies(i, compilation.fresh, compilation.places)) > 1}
     yield from Nodes(across, compilation.json).values()
 
 
@@ -197,7 +197,7 @@ def _folders(source: Source) -> Iterator[str]:
             yield folder
 
 
-def _depends(i: str, fresh: Mapping[str, tuple[Encoded, str]], places: Mapping[str, NodePlace]) -> tuple[str, ...]:
+def _dependencies(i: str, fresh: Mapping[str, tuple[Encoded, str]], places: Mapping[str, NodePlace]) -> tuple[str, ...]:
     return fresh[i][0].depends_on if i in fresh else places[i].depends_on
 
 
@@ -211,7 +211,7 @@ def _order(depends: Mapping[str, tuple[str, ...]], *, alphabetic: bool) -> tuple
 _CAUSES = frozenset({"duplicate-name", "bad-schema"})
 
 
-def _sorted(diagnostics: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
+def _sort_diagnostics(diagnostics: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
     """All findings once, errors first, causes before the others, in the order of the files; no secret is in them."""
     clean = scrubber()
     diagnostics = (replace(d, message=clean(d.message), hint=clean(d.hint)) for d in diagnostics)

@@ -9,7 +9,7 @@ from engine.compile.config.window_config import Window, read_windows
 from engine.compile.declarations.compile_context import CompileContext
 from engine.compile.nodes.model_interface import Face
 from engine.compile.output.change_rows import merges_like
-from engine.compile.output.output_mode import rewrites
+from engine.compile.output.output_mode import why_rows_change
 from engine.compile.sql.parse import ParsedQuery, parse
 from engine.errors import Diagnostic, Location, ProjectError
 from engine.jinja import Rendered
@@ -46,7 +46,7 @@ class Read:
             relation=self.relation,
             kind=config.materialized if self.certain else None,
             enabled=config.enabled,
-            rewritten=rewrites(config.materialized, config.write) if self.certain else "",
+            rewritten=why_rows_change(config.materialized, config.write) if self.certain else "",
             selects=tuple(name.lower() for name in selected if name and name != "*"),
             reads=_reads(query),
             place=config.alias_place,

@@ -24,11 +24,11 @@ def known_names(faces: Iterable[Face], sources: Mapping[str, Source], *, sources
         sources=sources,
         disabled=frozenset(f.name for f in every if not f.enabled),
         sources_whole=sources_whole,
-        rewritten={f.name: reason for f in enabled if (reason := f.rewritten or _replaced(f, sources))},
+        rewritten={f.name: reason for f in enabled if (reason := f.rewritten or _why_replaced(f, sources))},
     )
 
 
-def _replaced(face: Face, sources: Mapping[str, Source]) -> str:
+def _why_replaced(face: Face, sources: Mapping[str, Source]) -> str:
     """Why the rows of a model change that leaves it to its source how they are written; empty: they never do."""
     return MERGED if feed_of(sources.get(f"source.{face.merges_like}")) is not None else ""
 

@@ -16,7 +16,7 @@ from engine.compile.nodes.guarantee import guarantee, unsafe_source
 from engine.compile.nodes.macro_docs import macros_used, read_macros
 from engine.compile.nodes.model_interface import Face
 from engine.compile.output.infer_columns import source_columns
-from engine.compile.pipeline.analyze_model import Finished, finish
+from engine.compile.pipeline.analyze_model import Finished, finish_model
 from engine.compile.pipeline.compile_cache import env_digests
 from engine.compile.pipeline.parse_model import Read, read_model
 from engine.compile.references.ephemeral import GivenNode
@@ -28,7 +28,7 @@ from engine.project import ModelText
 _HELD = 1500
 
 
-class Local:
+class LocalWorker:
     """The models of one process between reading and finishing."""
 
     number = 1
@@ -132,7 +132,7 @@ class Local:
             raise RuntimeError("finish before meet")
         read = self._reads.pop(i, None) or read_model(self._texts[i], self._shared)
         needed = self._needed(read.face)
-        finished = finish(read, self._shared, self._known_nodes, self._selects, needed, looped=i in self._looped)
+        finished = finish_model(read, self._shared, self._known_nodes, self._selects, needed, looped=i in self._looped)
         self._given_nodes[i] = finished.given_node
         certain = finished.repeatable
         reads = dict.fromkeys((*read.face.reads, *(item.node for item in finished.model.inputs)))

@@ -26,9 +26,9 @@ from typing import Any
 
 from engine.compile.artifacts.node_json import CompiledEntry
 from engine.compile.nodes.model_interface import Face
-from engine.compile.pipeline.worker import Local
+from engine.compile.pipeline.worker import LocalWorker
 from engine.compile.references.resolve_references import KnownNodes
-from engine.compile.templates.confined_process import STOPS, ended, unheard
+from engine.compile.templates.confined_process import STOPS, blocked_signals, process_ended_error
 from engine.jinja.template_limits import NAME_BYTES, confine
 
 # Starting the processes costs as much as compiling some thirty models.
@@ -42,7 +42,7 @@ _MODEL_BYTES = 256
 
 
 @contextmanager
-def crew(local: Local, models: int) -> Iterator[Local | Workers]:
+def compile_workers(local: LocalWorker, models: int) -> Iterator[LocalWorker | Workers]:
     """Who compiles so many models: this process, or several where that is worth their start."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
     # A fork copies only the calling thread; elsewhere than on Linux it is not safe either.
@@ -52,7 +52,7 @@ def crew(local: Local, models: int) -> Iterator[Local | Workers]:
         yield local
         return
     with ExitStack() as stack:
-        yield Workers([_started(local, stack) for _ in range(number)])
+        yield Workers([_start_worker(local, stack) for _ in range(number)])
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,7 @@ class _Worker:
         except (EOFError, OSError) as error:
             self.process.join()
             name = self.page[:].rstrip(b"\0").decode("utf-8", "replace").removeprefix("model.")
-            raise ended(self.process.exitcode or 0, self.rendered, name or None) from error
+            raise process_ended_error(self.process.exitcode or 0, self.rendered, name or None) from error
 
 
 class Workers:
@@ -153,7 +153,7 @@ class Workers:
         return merged
 
 
-def _started(local: Local, stack: ExitStack) -> _Worker:
+def _start_worker(local: LocalWorker, stack: ExitStack) -> _Worker:
     context = multiprocessing.get_context("fork")
     own_end, worker_end = context.Pipe()
     page = mmap.mmap(-1, _MODEL_BYTES)
@@ -161,7 +161,7 @@ def _started(local: Local, stack: ExitStack) -> _Worker:
     stack.callback(page.close)
     stack.callback(rendered.close)
     process = context.Process(target=_serve, args=(worker_end, own_end, local, page, rendered), daemon=True)
-    with unheard():
+    with blocked_signals():
         process.start()
     worker_end.close()
     stack.callback(process.join)
@@ -176,7 +176,7 @@ def _started(local: Local, stack: ExitStack) -> _Worker:
     return _Worker(process, own_end, page, rendered)
 
 
-def _serve(line: Connection, other: Connection, local: Local, page: mmap.mmap, rendered: mmap.mmap) -> None:
+def _serve(line: Connection, other: Connection, local: LocalWorker, page: mmap.mmap, rendered: mmap.mmap) -> None:
     """Answer until the other end of the line is closed; an interrupt is for the process that asks."""
     other.close()
 

@@ -58,7 +58,7 @@ def lower_windows(
             if window.name in bound.noted.passed_on.get(id(select), ()):
                 continue
             uses = _Uses(select, window, bound.noted.groups.get(id(select), ()))
-            if any(uses.part(column) is not None for column in _own(select, exp.Column)):
+            if any(uses.part(column) is not None for column in _own_nodes(select, exp.Column)):
                 _check_inputs(select, window, query, columns, report)
                 lowered.used_windows.add(window.name)
                 lowered.edits.extend(uses.edits(report))
@@ -69,7 +69,7 @@ def _check_inputs(
     select: exp.Select, window: Window, query: ParsedQuery, columns: Mapping[str, frozenset[str]], report: Report
 ) -> None:
     names = {reference.start: reference.name for reference in query.references}
-    tables = (t.this for t in _own(select, exp.Table) if isinstance(t.this, exp.Identifier))
+    tables = (t.this for t in _own_nodes(select, exp.Table) if isinstance(t.this, exp.Identifier))
     inputs = [name for table in tables if (name := names.get(span(table)[0])) is not None]
     for name in inputs:
         if window.name in columns.get(name, ()):
@@ -92,7 +92,7 @@ class _Uses:
 
     def edits(self, report: Report) -> Iterator[Edit]:
         aliases = {source.alias_or_name.lower() for source in relations(self.select)}
-        for column in _own(self.select, exp.Column):
+        for column in _own_nodes(self.select, exp.Column):
             part = self.part(column)
             if part is None:
                 continue
@@ -115,7 +115,7 @@ class _Uses:
 
     def written(self, column: exp.Column, part: str) -> str | None:
         """The text for a use, or None if it is the SELECT's own output of that name."""
-        after = _inside(column, self.select, exp.Having) or _inside(column, self.select, exp.Order)
+        after = _is_inside(column, self.select, exp.Having) or _is_inside(column, self.select, exp.Order)
         if after and self.select.args.get("group") is not None:
             name = self.window.name
             output = next((p for p in self.select.expressions if p.alias_or_name.lower() == name), None)
@@ -124,7 +124,7 @@ class _Uses:
             # Spark knows the window of a GROUP BY by the name of its function, and the function no more.
             function = self.window.time.function
             return f"{function}.{part}" if part else function
-        if not part or _inside(column, self.select, exp.Group):
+        if not part or _is_inside(column, self.select, exp.Group):
             alias = f" AS `{self.window.name}`" if column.parent is self.select else ""
             return self.window.time.sql + alias
         alias = f" AS `{part}`" if column.parent is self.select else ""
@@ -160,7 +160,7 @@ def _bare(projection: exp.Expr) -> exp.Expr:
     return inner if isinstance(inner, exp.Expr) else projection
 
 
-def _inside(node: exp.Expr, select: exp.Select, kind: type[exp.Expr]) -> bool:
+def _is_inside(node: exp.Expr, select: exp.Select, kind: type[exp.Expr]) -> bool:
     parent = node.parent
     while parent is not None and parent is not select:
         if isinstance(parent, kind):
@@ -169,7 +169,7 @@ def _inside(node: exp.Expr, select: exp.Select, kind: type[exp.Expr]) -> bool:
     return False
 
 
-def _own(select: exp.Select, kind: type[_Node]) -> Iterator[_Node]:
+def _own_nodes(select: exp.Select, kind: type[_Node]) -> Iterator[_Node]:
     """The nodes of a kind that belong to this SELECT and not to one inside it."""
     for node in select.find_all(kind):
         parent = node.parent

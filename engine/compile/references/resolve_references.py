@@ -11,7 +11,7 @@ from engine.compile.config.window_config import Edit
 from engine.compile.nodes.manifest import Input, Slot, Source
 from engine.compile.nodes.materialization import Materialized
 from engine.compile.nodes.model_settings import OnUpstreamDelete
-from engine.compile.references.ephemeral import Inlined, fault
+from engine.compile.references.ephemeral import Inlined, ephemeral_fault
 from engine.compile.references.metadata_column import implied_stars, names_metadata, star_edits
 from engine.compile.sql.parse import ParsedQuery, RelationReference
 from engine.errors import Diagnostic, Location, near
@@ -118,7 +118,7 @@ def _inline(
     draft: Draft, reference: RelationReference, inlined: Inlined, stream: StreamConfig | None, known_nodes: KnownNodes
 ) -> Edit:
     """The edit that puts an ephemeral model's SQL in the place of its name."""
-    problem = fault(inlined, stream) if draft.certain else None
+    problem = ephemeral_fault(inlined, stream) if draft.certain else None
     if problem is not None:
         draft.report(*problem, stream.location if stream else reference.start)
     for item in inlined.inputs:
@@ -163,7 +163,7 @@ def _model_input(
             "a model of it with 'materialized: table' and 'history: changes'."
         )
         draft.report("stream-not-streamable", message, hint, stream.location)
-    return _streamed(draft, f"model.{name}", name, stream, None)
+    return _stream_input(draft, f"model.{name}", name, stream, None)
 
 
 def _source_input(
@@ -187,7 +187,7 @@ def _source_input(
         message = f"'{source.name}' is declared 'stream: false' and cannot be read as a stream"
         hint = f"Remove '{source.name}' from 'streams:', or 'stream: false' from its declaration."
         draft.report("stream-bounded", message, hint, stream.location)
-    return _streamed(draft, source.id, source.name, stream, source)
+    return _stream_input(draft, source.id, source.name, stream, source)
 
 
 def _no_files_in_views(draft: Draft, source: str, reference: RelationReference) -> None:
@@ -213,7 +213,7 @@ def _check_listed(draft: Draft, source: Source, reference: RelationReference) ->
     draft.report("stream-unlisted", message, hint, reference.start)
 
 
-def _streamed(draft: Draft, node: str, name: str, stream: StreamConfig, source: Source | None) -> Input:
+def _stream_input(draft: Draft, node: str, name: str, stream: StreamConfig, source: Source | None) -> Input:
     watermark = stream.watermark or (source.watermark if source else None)
     dedup = stream.dedup or (source.dedup if source else ())
     files = _files_per_trigger(stream, source)
@@ -266,7 +266,7 @@ def _check_streams(draft: Draft, known_nodes: KnownNodes) -> None:
         if stream.name in draft.inlined:
             continue
         if item is None:
-            _unread(draft, stream, known_nodes)
+            _report_unread(draft, stream, known_nodes)
             continue
         if item.dedup and item.watermark is None:
             message = f"dedup on '{stream.name}' needs a watermark"
@@ -318,7 +318,7 @@ def _keys(format_: str) -> Iterable[str]:
 _FILES = "max_files_per_trigger"
 
 
-def _unread(draft: Draft, stream: StreamConfig, known_nodes: KnownNodes) -> None:
+def _report_unread(draft: Draft, stream: StreamConfig, known_nodes: KnownNodes) -> None:
     if any(r.name == stream.name for r in draft.query.references):
         return
     names = [*known_nodes.relations, *known_nodes.source_names]

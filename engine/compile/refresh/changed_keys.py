@@ -68,11 +68,13 @@ class FollowedQuery:
                 raise NotFollowedError(f"rows cannot be distinguished by {', '.join(keys)}")
             items = ", ".join(f"{text} AS {quoted(key)}" for text, key in zip(texts, keys, strict=True))
             for whole, part in _SIDES:
-                terms += (f"SELECT {items} {rest}" for rest in _changed(branch, changed, relation_name, whole, part))
+                terms += (
+                    f"SELECT {items} {rest}" for rest in _changed_rows(branch, changed, relation_name, whole, part)
+                )
         return "\nUNION ALL\n".join(terms)
 
 
-def follow(sql: str, columns: Mapping[str, Sequence[str]]) -> FollowedQuery:
+def follow_changes(sql: str, columns: Mapping[str, Sequence[str]]) -> FollowedQuery:
     """Say how the changes of a query follow from those of its inputs.
 
     Args:
@@ -88,21 +90,21 @@ def follow(sql: str, columns: Mapping[str, Sequence[str]]) -> FollowedQuery:
     return FollowedQuery(blocks_of(tree, sql, columns))
 
 
-def _changed(
+def _changed_rows(
     block: QueryBlock, changed: Sequence[str], relation_name: Naming, whole: InputState, part: InputState
 ) -> Iterator[str]:
     """Yield FROM and WHERE with each changed input replaced in turn."""
     where = f" WHERE {' AND '.join(f'({text})' for text in block.inner_conditions)}" if block.inner_conditions else ""
     for index, source in enumerate(block.sources):
-        for relation in _replaced(source, changed, relation_name, whole, part):
+        for relation in _changed_relations(source, changed, relation_name, whole, part):
             parts = [
-                _joined(one, relation if at == index else _relation(one, relation_name, whole), inner=at == index)
+                _join_text(one, relation if at == index else _relation(one, relation_name, whole), inner=at == index)
                 for at, one in enumerate(block.sources)
             ]
             yield f"FROM {' '.join(parts)}{where}"
 
 
-def _replaced(
+def _changed_relations(
     source: BlockSource, changed: Sequence[str], relation_name: Naming, whole: InputState, part: InputState
 ) -> Iterator[str]:
     """Yield what represents the changed rows of a source; none if it did not change."""
@@ -110,7 +112,7 @@ def _replaced(
         if source.view in changed:
             yield relation_name(source.view, part)
         return
-    for rest in _changed(source.inner, changed, relation_name, whole, part):
+    for rest in _changed_rows(source.inner, changed, relation_name, whole, part):
         yield f"({source.inner.query(rest)})"
 
 
@@ -119,12 +121,12 @@ def _relation(source: BlockSource, relation_name: Naming, state: InputState) -> 
     if source.inner is None:
         return relation_name(source.view, state)
     block = source.inner
-    parts = " ".join(_joined(one, _relation(one, relation_name, state)) for one in block.sources)
+    parts = " ".join(_join_text(one, _relation(one, relation_name, state)) for one in block.sources)
     where = f" WHERE {block.where}" if block.where else ""
     return f"({block.query(f'FROM {parts}{where}')})"
 
 
-def _joined(source: BlockSource, relation: str, *, inner: bool = False) -> str:
+def _join_text(source: BlockSource, relation: str, *, inner: bool = False) -> str:
     alias = f"{relation} AS {quoted(source.alias)}"
     if not source.join:
         return alias

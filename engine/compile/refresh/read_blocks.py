@@ -100,18 +100,18 @@ class _Reader:
             and not _other_arguments(node, {"this", "alias"})
             and not holds_relations(node)
         ):
-            return node.alias.lower(), _renamed(tuple(self.branches(node.this)), node)
+            return node.alias.lower(), _with_column_list(tuple(self.branches(node.this)), node)
         cte = self.bound.definitions.get(id(node))
         if cte is None or _other_arguments(node, {"this", "alias"}):
             return None
-        return node.alias.lower() or node.name.lower(), _renamed(self.cte(cte), node)
+        return node.alias.lower() or node.name.lower(), _with_column_list(self.cte(cte), node)
 
     def cte(self, cte: exp.Expr) -> tuple[QueryBlock, ...]:
         blocks = self._read.get(id(cte))
         if blocks is None:
             if _other_arguments(cte, {"this", "alias"}):
                 raise NotFollowedError("a CTE of another form than a query is not followed")
-            blocks = self._read[id(cte)] = _renamed(tuple(self.branches(cte.this)), cte)
+            blocks = self._read[id(cte)] = _with_column_list(tuple(self.branches(cte.this)), cte)
         return blocks
 
     def passed(self, select: exp.Select) -> QueryBlock | None:
@@ -180,7 +180,7 @@ class _Reader:
     def sources(self, select: exp.Select) -> Iterator[BlockSource]:
         block_sources = [self.source(select.args["from_"].this, "", "", 0)]
         for place, join in enumerate(select.args.get("joins") or (), 1):
-            word, on = _how(join), join.args.get("on")
+            word, on = _join_word(join), join.args.get("on")
             block_sources.append(self.source(join.this, word, self.part(on) if on is not None else "", place))
             scope = BlockScope(tuple(block_sources), self.bound)
             if word != "LEFT" and on is not None and scope.may_be_null(on):
@@ -191,13 +191,13 @@ class _Reader:
     def source(self, node: exp.Expr, join: str, on: str, place: int) -> BlockSource:
         relation = self.relation(node)
         if relation is not None:
-            alias, inner = relation[0] or f"__query{place}", _writable(relation[1])
+            alias, inner = relation[0] or f"__query{place}", _single_block(relation[1])
             return BlockSource(alias, "", inner, join, on, self.columns_of(node))
         if not isinstance(node, exp.Table) or not isinstance(node.this, exp.Identifier):
             raise NotFollowedError("a FROM of another form than a model, a source, a CTE or a subquery is not followed")
         if _other_arguments(node, {"this", "db", "catalog", "alias"}):
             raise NotFollowedError("a FROM with PIVOT, TABLESAMPLE and the like is not followed")
-        if _list(node):
+        if _column_list(node):
             raise NotFollowedError("a table with a list of columns is not followed", "Give the columns their aliases.")
         name = ".".join(part.name for part in node.parts)
         if name not in self.columns:
@@ -221,7 +221,7 @@ class _Reader:
                 continue
 
     def own_keys(self, select: exp.Select, scope: BlockScope, outputs: Sequence[_Output]) -> Iterator[BlockKey | None]:
-        grain = _grain(select, self.bound.groups.get(id(select)), scope, outputs)
+        grain = _group_keys(select, self.bound.groups.get(id(select)), scope, outputs)
         for value in (one.value for one in outputs):
             try:
                 whole = value is not None and scope.decided(value, grain) and not scope.may_be_null(value)
@@ -276,7 +276,7 @@ def _check_group(select: exp.Select) -> None:
         raise NotFollowedError("a window over an aggregate is not followed", "Make the aggregate a model.")
 
 
-def _how(join: exp.Expr) -> str:
+def _join_word(join: exp.Expr) -> str:
     """How a source is joined: `INNER`, `LEFT` or `CROSS`."""
     side, kind = (join.args.get("side") or "").upper(), (join.args.get("kind") or "").upper()
     if _other_arguments(join, {"this", "side", "kind", "on"}) or side not in {"", "LEFT"} or kind not in {
@@ -292,7 +292,7 @@ def _how(join: exp.Expr) -> str:
     return side or ("CROSS" if without else "INNER")
 
 
-def _grain(
+def _group_keys(
     select: exp.Select, keys: Sequence[GroupKey] | None, scope: BlockScope, outputs: Sequence[_Output]
 ) -> list[str] | None:
     """The keys of the expressions by which rows of the FROM belong together; None: each row is on its own."""
@@ -338,7 +338,7 @@ def _does_more(part: exp.Expr) -> bool:
     )
 
 
-def _writable(blocks: tuple[QueryBlock, ...]) -> QueryBlock:
+def _single_block(blocks: tuple[QueryBlock, ...]) -> QueryBlock:
     """The block of a query that is read by another one.
 
     Raises:
@@ -356,9 +356,9 @@ def _writable(blocks: tuple[QueryBlock, ...]) -> QueryBlock:
     return block
 
 
-def _renamed(blocks: tuple[QueryBlock, ...], node: exp.Expr) -> tuple[QueryBlock, ...]:
+def _with_column_list(blocks: tuple[QueryBlock, ...], node: exp.Expr) -> tuple[QueryBlock, ...]:
     """The blocks under the names of the list behind an alias, if there is one."""
-    names = _list(node)
+    names = _column_list(node)
     if not names:
         return blocks
     renamed = []
@@ -369,7 +369,7 @@ def _renamed(blocks: tuple[QueryBlock, ...], node: exp.Expr) -> tuple[QueryBlock
     return tuple(renamed)
 
 
-def _list(node: exp.Expr) -> tuple[str, ...]:
+def _column_list(node: exp.Expr) -> tuple[str, ...]:
     """The list of columns behind an alias, in lower case."""
     alias = node.args.get("alias")
     return tuple(one.name.lower() for one in alias.args.get("columns") or ()) if alias is not None else ()

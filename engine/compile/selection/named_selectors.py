@@ -140,7 +140,7 @@ def definition_nodes(part: Section, choose: Choose) -> set[str]:
         inner = part.child(word)
         if inner is not None:
             part.check_keys(block)
-            return _combined(inner, choose, union=word == "union")
+            return _combine_sets(inner, choose, union=word == "union")
     if "method" in part.value:
         return _term(part, choose)
     if len(part.value) == 1:
@@ -150,12 +150,12 @@ def definition_nodes(part: Section, choose: Choose) -> set[str]:
     return set()
 
 
-def _combined(part: Section, choose: Choose, *, union: bool) -> set[str]:
+def _combine_sets(part: Section, choose: Choose, *, union: bool) -> set[str]:
     sets = []
     excluded: set[str] = set()
     for item in part.items():
         if isinstance(item.value, dict) and list(item.value) == ["exclude"]:
-            excluded |= _excluded(item, choose)
+            excluded |= _excluded_nodes(item, choose)
         else:
             sets.append(definition_nodes(item, choose))
     if not sets:
@@ -176,10 +176,10 @@ def _term(part: Section, choose: Choose) -> set[str]:
         up = f"{_depth(part, 'parents_depth')}+" if _flag(part, "parents") else ""
         down = f"+{_depth(part, 'children_depth')}" if _flag(part, "children") else ""
         text = f"{up}{core}{down}"
-    return _choose_nodes(value, text, choose) - _excluded(part, choose)
+    return _choose_nodes(value, text, choose) - _excluded_nodes(part, choose)
 
 
-def _excluded(part: Section, choose: Choose) -> set[str]:
+def _excluded_nodes(part: Section, choose: Choose) -> set[str]:
     excluded = part.child("exclude")
     left_out = partial(choose, exclude=True)
     return set().union(*(definition_nodes(item, left_out) for item in excluded.items())) if excluded else set()

@@ -39,7 +39,7 @@ def _nearest(manifest: Manifest, term: str) -> str:
     method, colon, value = term.partition(":")
     if not colon:
         return _near_name(manifest, term)
-    candidates = _KNOWN.get(method, partial(_configured, method.removeprefix("config.")))
+    candidates = _KNOWN.get(method, partial(_configured_values, method.removeprefix("config.")))
     names = {f"{method}:{name}" for name in candidates(manifest)}
     if not names:
         return f"Nothing in the project can be selected with '{method}:'."
@@ -74,7 +74,7 @@ def _all_names(manifest: Manifest) -> Iterable[str]:
     return (node.name for node in manifest.nodes.values() if isinstance(node, Model | DataTest | UnitTest))
 
 
-def _configured(key: str, manifest: Manifest) -> Iterable[str]:
+def _configured_values(key: str, manifest: Manifest) -> Iterable[str]:
     return (text for node in manifest.nodes.values() for text in config_values(node, key))
 
 

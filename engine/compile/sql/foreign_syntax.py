@@ -24,21 +24,21 @@ _WITH_NAMES = {
 _NO_STAR = (exp.Binary, exp.Neg, exp.Not, exp.Where, exp.Having, exp.Ordered, exp.Cast)
 
 
-def absent(nodes: Iterable[exp.Expr]) -> Iterator[Absent]:
+def absent_constructs(nodes: Iterable[exp.Expr]) -> Iterator[Absent]:
     """Message, hint and place of each construct that Spark cannot read."""
     for node in nodes:
         if isinstance(node, exp.With):
-            yield from _twice(node)
+            yield from _repeated_ctes(node)
         elif isinstance(node, exp.Window):
             yield from _named_window(node)
         else:
             rule = _RULES.get(type(node))
             finding = rule(node) if rule is not None else None
             if finding is not None:
-                yield (*finding, _placed(node))
+                yield (*finding, _node_with_place(node))
 
 
-def _placed(node: exp.Expr) -> exp.Expr:
+def _node_with_place(node: exp.Expr) -> exp.Expr:
     """The node, or the nearest around it that has a place in the text."""
     around: exp.Expr | None = node
     while around is not None and not any("start" in part.meta for part in around.walk()):
@@ -258,7 +258,7 @@ def _window_twice(node: exp.Window) -> Iterator[Absent]:
         yield f"two windows have the name '{node.name}'", "Give one of them another name.", node
 
 
-def _twice(clause: exp.With) -> Iterator[Absent]:
+def _repeated_ctes(clause: exp.With) -> Iterator[Absent]:
     names: set[str] = set()
     for cte in clause.expressions:
         name = cte.alias  # Spark is case-sensitive here.

@@ -60,7 +60,7 @@ def spelling(
         parens: of its tree.
     """
     names = name_places(identifiers)
-    needless = _needless(tokens, parens, names)
+    needless = _needless_brackets(tokens, parens, names)
     parts: list[str] = []
     before: Token | None = None
     for index, token in enumerate(tokens):
@@ -140,7 +140,7 @@ def _is_optional(before: Token | None, token: Token, following: Token | None, na
     return kind is _T.ASC or (joins and (sided or kind is _T.INNER))
 
 
-def _needless(tokens: Sequence[Token], parens: Iterable[exp.Paren], names: NamePlaces) -> Container[int]:
+def _needless_brackets(tokens: Sequence[Token], parens: Iterable[exp.Paren], names: NamePlaces) -> Container[int]:
     """The brackets around what nothing could take apart: a name, a call, a text, or all that is between two commas."""
     begins = Counter(min((n.meta["start"] for n in paren.walk() if "start" in n.meta), default=-1) for paren in parens)
     if not begins:

@@ -14,10 +14,10 @@ from sqlglot import exp
 from sqlglot.errors import ParseError, SqlglotError, TokenError
 from sqlglot.tokens import Token  # type: ignore[attr-defined]
 
-from engine.compile.sql.argument_counts import WrongCall, confirmed, wrong_calls
+from engine.compile.sql.argument_counts import WrongCall, confirm_calls, wrong_calls
 from engine.compile.sql.determinism import deterministic
 from engine.compile.sql.dialect import UNFORESEEN, parse_tokens, tokenize
-from engine.compile.sql.foreign_syntax import ABSENT, absent, in_hint
+from engine.compile.sql.foreign_syntax import ABSENT, absent_constructs, in_hint
 from engine.compile.sql.lexer.lexemes import continued_comments, has_comment
 from engine.compile.sql.lexer.tokens import TokenType
 from engine.compile.sql.normalize import spelling
@@ -106,7 +106,7 @@ def parse(rendered: Rendered, node: str, diagnostics: list[Diagnostic], *, compa
         return None
     nodes = QueryNodes.of_tree(tree)
     _place_group_by_all(nodes, tokens)
-    if not reader.spark_has(nodes, confirmed(wrong, tree) if wrong else ()):
+    if not reader.spark_has(nodes, confirm_calls(wrong, tree) if wrong else ()):
         return None
     references, qualifiers = reader.references(nodes, tokens)
     end = tokens[-1].end + 1
@@ -241,7 +241,7 @@ class _Reader:
             if distinct is not None and distinct.args.get("on") is not None:
                 hint = "Select the best row of a key: max_by(struct(*), ts) ... group by the key."
                 self.report("sql-syntax", "Spark has no DISTINCT ON", hint, first_offset(distinct))
-        for message, hint, node in absent(nodes.every(*ABSENT)):
+        for message, hint, node in absent_constructs(nodes.every(*ABSENT)):
             self.report("sql-syntax", message, hint, first_offset(node))
         for table in nodes.every(exp.Table):
             function = table.this

@@ -41,7 +41,7 @@ def reorderings(sql: str, began: Meaning, now: Meaning) -> list[str]:
     orders: dict[str, None] = {}
     for stored_orders in islice(product(*(_stored_orders(group, began) for group in came)), _MANY):
         for edits in _choices(sql, groups, now.outer, stored_orders):
-            orders[_applied(sql, edits)] = None
+            orders[_apply_edits(sql, edits)] = None
     return list(orders)
 
 
@@ -97,7 +97,7 @@ def _edits(sql: str, select: Selected, stored_order: tuple[str, ...]) -> Iterato
         yield from _ordinals(select, order)
 
 
-def _applied(sql: str, edits: list[_Edit]) -> str:
+def _apply_edits(sql: str, edits: list[_Edit]) -> str:
     for start, end, text in sorted(edits, reverse=True):
         sql = sql[:start] + text + sql[end:]
     return sql

@@ -68,12 +68,12 @@ def bare(tree: exp.Expr) -> exp.Expr:
     return tree
 
 
-def wrapped(tree: exp.Expr, keys: set[str]) -> exp.Expr:
+def wrap_group_results(tree: exp.Expr, keys: set[str]) -> exp.Expr:
     """An expression above a group: its keys and aggregates are results of that step."""
     if key_of(tree) in keys or is_call(tree):
         return exp.Paren(this=tree.copy())
-    node = tree.__class__(**{name: _wrapped(value, keys) for name, value in tree.args.items()})
-    return like(node, tree)
+    node = tree.__class__(**{name: _wrap_value(value, keys) for name, value in tree.args.items()})
+    return with_facts_of(node, tree)
 
 
 def conjuncts(tree: exp.Expr) -> Iterator[exp.Expr]:
@@ -88,18 +88,18 @@ def conjuncts(tree: exp.Expr) -> Iterator[exp.Expr]:
         yield tree
 
 
-def like(node: exp.Expr, tree: exp.Expr) -> exp.Expr:
+def with_facts_of(node: exp.Expr, tree: exp.Expr) -> exp.Expr:
     """The expression with what is known of the one that it was made of."""
     if tree.meta:
         node.meta.update(tree.meta)
     return node
 
 
-def _wrapped(value: Any, keys: set[str]) -> Any:
+def _wrap_value(value: Any, keys: set[str]) -> Any:
     if isinstance(value, list):
-        return [_wrapped(part, keys) for part in value]
+        return [_wrap_value(part, keys) for part in value]
     if isinstance(value, exp.Expr):
-        return value.copy() if isinstance(value, (exp.Identifier, exp.DataType)) else wrapped(value, keys)
+        return value.copy() if isinstance(value, (exp.Identifier, exp.DataType)) else wrap_group_results(value, keys)
     return value
 
 
@@ -132,7 +132,7 @@ def has_loose(tree: exp.Expr) -> bool:
     return isinstance(tree, exp.Column) or any(has_loose(part) for part in tree.iter_expressions())
 
 
-def normal(node: exp.Expr) -> exp.Expr:
+def normal_form(node: exp.Expr) -> exp.Expr:
     """One form for what Spark reads as the same: `count(1)`, lengths of time, the arguments of a window.
 
     A cast to the type that a value has is gone too (SimplifyCasts), but not one of an event time, which ends it.

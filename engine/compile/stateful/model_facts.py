@@ -105,19 +105,19 @@ def _table(
 
 def _write(write: Write) -> WriteFacts:
     return WriteFacts(
-        _lowered(write.unique_key),
+        _in_lower_case(write.unique_key),
         tuple(column.lower() for column in write.sequence_by),
         spelling_of(write.delete_when) if write.delete_when else "",
         write.history.header,
-        "all" if write.check_all else _lowered(write.check),
+        "all" if write.check_all else _in_lower_case(write.check),
         write.deletes.value if write.history and write.deletes is Deletes.CLOSE else "",
         "" if write.on_empty_extract is OnEmptyExtract.FAIL else write.on_empty_extract.value,
-        _lowered(write.exclude),
+        _in_lower_case(write.exclude),
         "" if write.overwrite is Overwrite.TABLE else write.overwrite.value,
     )
 
 
-def _lowered(columns: Iterable[str]) -> tuple[str, ...]:
+def _in_lower_case(columns: Iterable[str]) -> tuple[str, ...]:
     return tuple(sorted(column.lower() for column in columns))
 
 
@@ -138,14 +138,16 @@ def _source(node: Source) -> dict[str, Any]:
     spec, kind = node.spec, kind_of(node.spec.format)
     return {
         "format": spec.format,
-        **{key: _identified(spec.settings[key], key) for key in (kind.MEANING if kind else ()) if key in spec.settings},
+        **{
+            key: _with_digest(spec.settings[key], key) for key in (kind.MEANING if kind else ()) if key in spec.settings
+        },
         "schema": [[column.name, column.type] for column in node.columns],
         "options": {key: identified(value, key) for key, value in spec.options.items()},
         "timezone": spec.timezone,
     }
 
 
-def _identified(value: Any, key: str) -> Any:
+def _with_digest(value: Any, key: str) -> Any:
     return identified(value, key) if isinstance(value, str) and key == "path" else value
 
 

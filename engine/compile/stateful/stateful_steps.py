@@ -32,15 +32,15 @@ from engine.compile.stateful.bound_expressions import (
     calls,
     conjuncts,
     has_loose,
-    normal,
+    normal_form,
     text_of,
-    wrapped,
+    wrap_group_results,
 )
 from engine.compile.stateful.written_calls import LostArgumentError, WrittenCall, said_beside, written_calls
 from engine.compile.streaming.check_query import bound
 from engine.compile.streaming.parse_statement import parse
 from engine.compile.streaming.query_plan import logical_plan as p
-from engine.compile.streaming.query_plan.optimize import needed
+from engine.compile.streaming.query_plan.optimize import needed_columns
 from engine.compile.types import spark_types
 from engine.compile.types.builtin_functions import SYNONYMS
 
@@ -52,13 +52,13 @@ class UnprovableError(ValueError):
     """The query cannot be analysed; the message has the reason."""
 
 
-def meaning(facts: StateFacts) -> Meaning:
+def meaning_of_state(facts: StateFacts) -> Meaning:
     """Take a query apart.
 
     Raises:
         UnprovableError: it is compared as text.
     """
-    result = _meaning(msgspec.json.encode(StateFacts(facts.sql, facts.inputs, facts.renamed)))
+    result = _cached_meaning(msgspec.json.encode(StateFacts(facts.sql, facts.inputs, facts.renamed)))
     if isinstance(result, str):
         raise UnprovableError(result)
     return result
@@ -66,7 +66,7 @@ def meaning(facts: StateFacts) -> Meaning:
 
 # Each edit asks for both of its sides several times.
 @lru_cache(maxsize=16)
-def _meaning(facts: bytes) -> Meaning | str:
+def _cached_meaning(facts: bytes) -> Meaning | str:
     try:
         return _taken_apart(msgspec.json.decode(facts, type=StateFacts))
     except UnprovableError as error:
@@ -89,7 +89,7 @@ def _taken_apart(facts: StateFacts) -> Meaning:
     try:
         taker = _Taker(query, inputs, text, written_calls(text))
         block, trees = taker.block(plan, _Wanted(*[frozenset(c.id for c in plan.columns)] * 2))
-        columns = tuple((facts.renamed.get(c.name, c.name), _bound(trees[c.id])) for c in plan.columns)
+        columns = tuple((facts.renamed.get(c.name, c.name), _bound_expression(trees[c.id])) for c in plan.columns)
     except (KeyError, RecursionError, LostArgumentError) as error:
         raise UnprovableError(str(error)) from error
     formats = any(node.args.get("format") is not None for node in tree.walk())
@@ -121,7 +121,7 @@ def _input(item: StateInput) -> InputColumns:
     )
 
 
-def _bound(tree: exp.Expr) -> BoundExpression:
+def _bound_expression(tree: exp.Expr) -> BoundExpression:
     pairs = tree.find(exp.EQ, exp.NullSafeEQ, exp.In) is not None
     pairs = pairs and len({column.table for column in tree.find_all(exp.Column)}) > 1
     return BoundExpression(key_of(tree), text_of(tree), tuple(dict.fromkeys(key_of(c) for c in calls(tree))), pairs)
@@ -139,7 +139,7 @@ class _Wanted(NamedTuple):
 
 
 def _needed_of_children(plan: p.LogicalPlan, columns: _Wanted) -> tuple[_Wanted, ...]:
-    every, visible = (next(iter(needed(plan, ids)))[1] for ids in columns)
+    every, visible = (next(iter(needed_columns(plan, ids)))[1] for ids in columns)
     if isinstance(plan, p.Filter) and not isinstance(plan.node, exp.Having):
         visible = (columns.visible & frozenset(column.id for column in plan.child.columns),)
     return tuple(map(_Wanted, every, visible))
@@ -159,7 +159,7 @@ class _Taker:
     def block(self, plan: p.LogicalPlan, needed: _Wanted) -> tuple[Block, _Trees]:  # noqa: PLR0911 - one a step
         """The blocks of a plan of which some columns are wanted, and the expressions of its columns."""
         while isinstance(plan, (p.With, p.Ref)):
-            plan = p.in_place(plan) if isinstance(plan, p.Ref) else p.executed(plan)[0]
+            plan = p.in_place(plan) if isinstance(plan, p.Ref) else p.executed_children(plan)[0]
         of_children = _needed_of_children(plan, needed)
         match plan:
             case p.SourcePlan():
@@ -169,7 +169,7 @@ class _Taker:
             case p.Filter():
                 block, trees = self.block(plan.child, of_children[0])
                 bind = partial(self._bind, trees=trees)
-                return _filtered(block, map(_bound, self._conditions(plan.conditions, bind))), trees
+                return _with_filter(block, map(_bound_expression, self._conditions(plan.conditions, bind))), trees
             case p.Projection():
                 block, trees = self.block(plan.child, of_children[0])
                 return block, self._projected(plan, block, trees, needed.all)
@@ -258,18 +258,22 @@ class _Taker:
                     if column.id in trees
                     else self._bind(self.query.noted.column_expressions[column.id], trees)
                 )
-                group_trees[column.id] = wrapped(tree, grouped)
+                group_trees[column.id] = wrap_group_results(tree, grouped)
                 if has_loose(group_trees[column.id]):
                     raise UnprovableError("a column that is not grouped by")
         for key in plan.keys:
             if key.column is not None and key.column.id in trees:
-                group_trees.setdefault(key.column.id, wrapped(trees[key.column.id], grouped))
+                group_trees.setdefault(key.column.id, wrap_group_results(trees[key.column.id], grouped))
         bound = (self._bind(part, trees) for part in having)
-        conditions = [wrapped(part, grouped) for tree in bound for part in conjuncts(tree)]
+        conditions = [wrap_group_results(part, grouped) for tree in bound for part in conjuncts(tree)]
         if any(has_loose(tree) for tree in conditions):
             raise UnprovableError("a column that is not grouped by")
         order = select.args.get("order")
-        ordered = [wrapped(self._bind(o.this, trees), grouped) for o in order.expressions] if order is not None else []
+        ordered = (
+            [wrap_group_results(self._bind(o.this, trees), grouped) for o in order.expressions]
+            if order is not None
+            else []
+        )
         items = [group_trees.get(column.id) for column in plan.columns]
         aggregates = {key_of(a): a for tree in (*items, *conditions, *ordered) for a in _calls(tree)}
         rest = tuple(dict.fromkeys(key_of(a) for tree in (*conditions, *ordered) for a in _calls(tree)))
@@ -277,14 +281,14 @@ class _Taker:
             "group",
             plan.streaming,
             children=(below,),
-            keys=tuple(_bound(bare(key)) for key in keys),
-            aggregates=tuple(_bound(bare(tree)) for tree in aggregates.values()),
-            event_time=any(_timed(key) for key in plan.keys),
+            keys=tuple(_bound_expression(bare(key)) for key in keys),
+            aggregates=tuple(_bound_expression(bare(tree)) for tree in aggregates.values()),
+            event_time=any(_has_event_time(key) for key in plan.keys),
             gap=next((gap for key in keys if (gap := gap_of(key))), ""),
             size=_tumbling(keys),
             select=self._selected(select, items, rest),
         )
-        return _filtered(block, map(_bound, conditions)), group_trees
+        return _with_filter(block, map(_bound_expression, conditions)), group_trees
 
     def _selected(self, select: exp.Select, items: Sequence[exp.Expr | None], rest: tuple[str, ...]) -> Selected:
         aggregate_keys = tuple(tuple(dict.fromkeys(key_of(a) for a in _calls(tree))) for tree in items)
@@ -312,7 +316,7 @@ class _Taker:
             limit = plan.node.args.get("expression")
             if not isinstance(plan.node, exp.Limit) or not isinstance(limit, exp.Literal):
                 raise UnprovableError("a limit that is not a number")
-            return Block("limit", plan.streaming, children=(below,), on=(_bound(limit),)), trees
+            return Block("limit", plan.streaming, children=(below,), on=(_bound_expression(limit),)), trees
         if isinstance(plan, p.SortPlan):
             ordered = [(o, self._bind(o.this, trees)) for o in plan.node.expressions if isinstance(o, exp.Ordered)]
             on = tuple(BoundExpression(f"{key_of(t)} {o.args.get('desc')} {o.args.get('nulls_first')}", text_of(t))
@@ -321,7 +325,7 @@ class _Taker:
         own = [trees[column.id] for column in plan.columns]
         event_time = any(column.watermark for column in plan.columns)
         key_trees = {column.id: exp.Paren(this=trees[column.id].copy()) for column in plan.columns}
-        keys = tuple(map(_bound, own))
+        keys = tuple(map(_bound_expression, own))
         return Block("distinct", plan.streaming, children=(below,), keys=keys, event_time=event_time), {**key_trees}
 
     def _join(self, plan: p.Join, of_children: tuple[_Wanted, ...]) -> tuple[Block, _Trees]:
@@ -329,12 +333,13 @@ class _Taker:
             raise UnprovableError("a lateral join")
         sides = [self.block(child, ids) for child, ids in zip(plan.children, of_children, strict=True)]
         trees = {number: _of_side(tree) for _, side_trees in sides for number, tree in side_trees.items()}
-        on = tuple(map(_bound, self._conditions(plan.conditions, partial(self._bind, trees=trees))))
+        on = tuple(map(_bound_expression, self._conditions(plan.conditions, partial(self._bind, trees=trees))))
         carried: tuple[tuple[BoundExpression, ...], ...] = ()
         if all(child.streaming for child in plan.children):
             pairs = zip(plan.children, of_children, strict=True)
             carried = tuple(
-                tuple(_bound(trees[c.id]) for c in child.columns if c.id in ids.visible) for child, ids in pairs
+                tuple(_bound_expression(trees[c.id]) for c in child.columns if c.id in ids.visible)
+                for child, ids in pairs
             )
         children = tuple(block for block, _ in sides)
         return Block("join", plan.streaming, children=children, name=plan.kind, on=on, carried=carried), trees
@@ -379,7 +384,7 @@ class _Taker:
         if isinstance(node, exp.Struct):
             aliased = self.sql[node.meta["start"] :].lower().startswith("struct") if "start" in node.meta else True
             return exp.Struct(expressions=[self._field(p, trees, aliased=aliased) for p in node.expressions])
-        return normal(self._bound_call(node, trees))
+        return normal_form(self._bound_call(node, trees))
 
     def _bound_call(self, node: exp.Expr, trees: _Trees) -> exp.Expr:
         """A call of bound arguments; what sqlglot's class does not say of it is said beside them."""
@@ -433,7 +438,7 @@ def _read_column(column: p.PlanColumn, name: str, relation: str, mark: StateWate
     return column_tree
 
 
-def _filtered(block: Block, conditions: Iterable[BoundExpression]) -> Block:
+def _with_filter(block: Block, conditions: Iterable[BoundExpression]) -> Block:
     where = {item.key: item for item in (*block.where, *conditions)}
     return replace(block, where=tuple(where.values()))
 
@@ -468,7 +473,7 @@ def _select(block: Block) -> exp.Select | None:
     return block.select.node if block.select is not None else None
 
 
-def _timed(key: p.Key) -> bool:
+def _has_event_time(key: p.Key) -> bool:
     return key.column is not None and key.column.watermark
 
 

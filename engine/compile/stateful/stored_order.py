@@ -36,7 +36,7 @@ def told_apart(calls: Sequence[tuple[Tree, int]], texts: Callable[[], Mapping[in
         calls: the tree of each, with its id.
         texts: gives Spark's texts by id; asked where two trees are alike.
     """
-    alike = _repeated([tree for tree, _ in calls])
+    alike = _repeated_trees([tree for tree, _ in calls])
     if not any(alike):
         return tuple(tree for tree, _ in calls)
     written = texts()
@@ -45,11 +45,11 @@ def told_apart(calls: Sequence[tuple[Tree, int]], texts: Callable[[], Mapping[in
         for (tree, number), several in zip(calls, alike, strict=True)
     ]
     return tuple(
-        [_ALIKE, {}, [tree]] if several else tree for tree, several in zip(trees, _repeated(trees), strict=True)
+        [_ALIKE, {}, [tree]] if several else tree for tree, several in zip(trees, _repeated_trees(trees), strict=True)
     )
 
 
-def _repeated(trees: Sequence[Tree]) -> list[bool]:
+def _repeated_trees(trees: Sequence[Tree]) -> list[bool]:
     keys = [json.dumps(tree, sort_keys=True) for tree in trees]
     count = Counter(keys)
     return [count[key] > 1 for key in keys]
@@ -68,7 +68,7 @@ def same_order(stored_groups: Groups, inputs_then: Inputs, now: Groups, inputs_n
         return False
     names = _names(inputs_then), _names(inputs_now)
     verdicts = [
-        _same_group([_compared(tree, names[0]) for tree in before], [_compared(tree, names[1]) for tree in after])
+        _same_group([_comparable(tree, names[0]) for tree in before], [_comparable(tree, names[1]) for tree in after])
         for before, after in zip(stored_groups, now, strict=True)
     ]
     return False if False in verdicts else None if None in verdicts else True
@@ -83,7 +83,7 @@ class _Compared:
     certain: bool
 
 
-def _compared(tree: Tree, names: _Names) -> _Compared:
+def _comparable(tree: Tree, names: _Names) -> _Compared:
     call = tree
     while call[0] in {_WRITTEN, _ALIKE}:
         call = call[2][0]

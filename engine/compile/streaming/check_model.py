@@ -55,7 +55,7 @@ def broken_rules(
         if finding.code in ALWAYS or (model.streaming and finding.code not in _SAID):
             at = finding.offset
             place = model.positions.locate(model.file, at) if text is None else text[1].location(at)
-            message, hint = (_spoken(line, model) for line in (finding.message, finding.hint))
+            message, hint = (_with_input_names(line, model) for line in (finding.message, finding.hint))
             yield Diagnostic(finding.code, message, hint, finding.level, model.name, place)
 
 
@@ -72,7 +72,7 @@ def placeholder(item: Input) -> str:
     return f"{REF if item.node.startswith('model.') else SOURCE}{item.name}"
 
 
-def _spoken(text: str, model: Model) -> str:
+def _with_input_names(text: str, model: Model) -> str:
     """The text with the names of temporary views, and what stands for names, turned into those the user wrote."""
     text = spoken(text)
     for name, window in model.windows.items() if "WINDOW(" in text else ():

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 
 from engine.compile.nodes.query_finding import QueryFinding
 from engine.compile.sql.intervals import adds_dates
-from engine.compile.streaming.aggregate_rules import collated
+from engine.compile.streaming.aggregate_rules import is_collated
 from engine.compile.streaming.contradictory_bounds import contradiction
 from engine.compile.streaming.query_plan.join_bounds import bounds_state, event_time_equality, separates
 from engine.compile.streaming.query_plan.logical_plan import Aggregate, Distinct, Join, LogicalPlan, walk
 from engine.compile.streaming.query_plan.stream_facts import StreamQuery, error, warning
-from engine.compile.streaming.waiting_rows import fix, reason, side_name, waiting_sides
+from engine.compile.streaming.waiting_rows import missing_bound_fix, side_name, waiting_reason, waiting_sides
 
 _NAMES = {
     "left": "left outer", "right": "right outer", "full": "full outer", "semi": "left semi", "anti": "left anti",
@@ -43,10 +43,10 @@ def running_joins(query: StreamQuery) -> Iterator[QueryFinding]:
             hint = "Add an equality to ON, such as l.id = r.id."
             yield error("join-no-equality", message, hint, step.node)
         elif query.mode == "append" and id(step.node) not in rejected:
-            yield from _waiting(step)
+            yield from _waiting_rows(step)
         for condition in pairs:
             sides = (condition.left_side, condition.right_side)
-            if any(side is not None and collated(side.type) for side in sides):
+            if any(side is not None and is_collated(side.type) for side in sides):
                 message = "a join column with a collation is not supported on streams"
                 hint = "Join on lower(s) of columns without collation."
                 yield error("collation-key", message, hint, condition.node)
@@ -62,7 +62,7 @@ def _streams(query: StreamQuery, step: Join) -> Iterator[QueryFinding]:
     elif _never_closes(step):
         name = _NAMES[step.kind]
         message = f"a {name} join of two streams needs a time bound in ON: without it an unmatched row is never written"
-        hint = fix(step, [step.left_side, step.right_side])
+        hint = missing_bound_fix(step, [step.left_side, step.right_side])
         if any(adds_dates(condition.node) for condition in step.conditions):
             hint = f"{hint} Write + interval: Spark finds no bound in dateadd()."
         yield error("join-outer-condition", message, hint, step.node)
@@ -79,10 +79,10 @@ def _mode(query: StreamQuery, step: Join) -> QueryFinding:
 
 
 def _never_closes(step: Join) -> bool:
-    return step.kind != "inner" and not _closes(step)
+    return step.kind != "inner" and not _releases_rows(step)
 
 
-def _closes(step: Join) -> bool:
+def _releases_rows(step: Join) -> bool:
     """Condition J of the reference: a row of the preserved side is released at some time."""
     if event_time_equality(step):
         return True
@@ -105,24 +105,24 @@ def _static(step: Join) -> Iterator[QueryFinding]:
     yield error("join-outer-static", message, hint, step.node)
 
 
-def _preserved(step: Join) -> list[LogicalPlan]:
+def _preserved_sides(step: Join) -> list[LogicalPlan]:
     """The sides whose unmatched rows are written."""
     return {"left": [step.left_side], "right": [step.right_side], "full": [step.left_side, step.right_side]}.get(
         step.kind, []
     )
 
 
-def _waiting(step: Join) -> Iterator[QueryFinding]:
+def _waiting_rows(step: Join) -> Iterator[QueryFinding]:
     """Rows that never leave the state: an error where they would be written when they leave it."""
     waiting = waiting_sides(step)
     if not waiting or step.left_side.open or step.right_side.open:
         return  # nothing waits, or nobody knows
-    unmatched_sides = [side for side in _preserved(step) if any(side is one for one in waiting)]
+    unmatched_sides = [side for side in _preserved_sides(step) if any(side is one for one in waiting)]
     if unmatched_sides:
         names = " and ".join(side_name(step, side) for side in unmatched_sides)
-        message = f"unmatched rows of {names} would never be written: {reason(step, unmatched_sides[0])}"
-        yield error("join-unmatched-rows", message, fix(step, waiting), step.node)
+        message = f"unmatched rows of {names} would never be written: {waiting_reason(step, unmatched_sides[0])}"
+        yield error("join-unmatched-rows", message, missing_bound_fix(step, waiting), step.node)
         return
     names = " and ".join(side_name(step, side) for side in waiting)
-    message = f"the join keeps all rows of {names} in state, without bound: {reason(step, waiting[0])}"
-    yield warning("unbounded-join", message, fix(step, waiting), step.node)
+    message = f"the join keeps all rows of {names} in state, without bound: {waiting_reason(step, waiting[0])}"
+    yield warning("unbounded-join", message, missing_bound_fix(step, waiting), step.node)

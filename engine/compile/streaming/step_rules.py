@@ -115,18 +115,18 @@ def chains(query: StreamQuery) -> Iterator[QueryFinding]:
         return
     hint = "Set output_mode: append and group by window_time(hour) of the first window; or split it into two models."
     for step in walk(query.plan):
-        if _stateful(step) and any(is_aggregate(below) for child in step.children for below in walk(child)):
+        if _is_stateful(step) and any(is_aggregate(below) for child in step.children for below in walk(child)):
             message = f"in {query.mode} mode an aggregate must be the last stateful step of the query"
             yield error("chain-mode", message, hint, step.node)
             return
     for step in walk(query.runs):
-        if _stateful(step) and any(is_aggregate(below) for child in step.children for below in walk(child)):
+        if _is_stateful(step) and any(is_aggregate(below) for child in step.children for below in walk(child)):
             message = f"in {query.mode} mode an aggregate must be the last stateful step: results will be wrong"
             yield warning("chain-mode", message, hint, step.node)
             return
 
 
-def _stateful(step: LogicalPlan) -> bool:
+def _is_stateful(step: LogicalPlan) -> bool:
     if isinstance(step, Join):
         return step.left_side.streaming and step.right_side.streaming and not step.lateral
     return is_aggregate(step)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from engine.compile.streaming import pasteable_fixes
-from engine.compile.streaming.query_plan.join_bounds import Bound, bounds, equalities, half_marked, releases
+from engine.compile.streaming.query_plan.join_bounds import Bound, bounds, equalities, half_marked, releases_rows
 from engine.compile.streaming.query_plan.logical_plan import (
     Condition,
     Filter,
@@ -19,16 +19,16 @@ from engine.compile.streaming.query_plan.logical_plan import (
 
 def waiting_sides(step: Join) -> list[LogicalPlan]:
     """The sides of which a row may never leave the state."""
-    return [side for side in (step.left_side, step.right_side) if not releases(step, side)]
+    return [side for side in (step.left_side, step.right_side) if not releases_rows(step, side)]
 
 
-def reason(step: Join, side: LogicalPlan) -> str:
+def waiting_reason(step: Join, side: LogicalPlan) -> str:
     """Why rows of a side wait."""
     other = step.right_side if side is step.left_side else step.left_side
     if (column := half_marked(step)) is not None:
         return f"'{column.name}' has no watermark, and is compared with an event time"
     for one in (side, other):
-        if not _marked(one):
+        if not _has_watermark(one):
             return f"{side_name(step, one)} has no watermark"
     time_bounds = bounds(side, step.conditions)
     for bound in time_bounds:
@@ -37,13 +37,13 @@ def reason(step: Join, side: LogicalPlan) -> str:
     return f"ON does not bound the event time of {side_name(step, side)} by the event time of {side_name(step, other)}"
 
 
-def fix(step: Join, sides: Sequence[LogicalPlan]) -> str:
+def missing_bound_fix(step: Join, sides: Sequence[LogicalPlan]) -> str:
     """The watermarks and the condition that a join lacks so that rows of some sides leave the state."""
     for side in sides:
         for bound in bounds(side, step.conditions):
             if (
-                _marked(step.left_side)
-                and _marked(step.right_side)
+                _has_watermark(step.left_side)
+                and _has_watermark(step.right_side)
                 and (fault := _fault(step, side, bound)) is not None
             ):
                 return fault[1]
@@ -52,7 +52,7 @@ def fix(step: Join, sides: Sequence[LogicalPlan]) -> str:
     lacking = [
         pasteable_fixes.watermark_entry(_source(side, time), _in_source(side, time))
         for side, time in (left_side, right_side)
-        if not _marked(side)
+        if not _has_watermark(side)
     ]
     parts = [f"add to ON: and {missing}"] * bool(missing)
     parts += [f"set streams: {{{', '.join(dict.fromkeys(lacking))}}} in the header"] * bool(lacking)
@@ -102,7 +102,7 @@ def _missing_bound(
     step: Join, sides: Sequence[LogicalPlan], left_time: PlanColumn | None, right_time: PlanColumn | None
 ) -> str:
     """The comparison that ON lacks; empty if the columns are compared, and only watermarks are missing."""
-    one, other = _aliased(step.left_side, "l", left_time), _aliased(step.right_side, "r", right_time)
+    one, other = _event_time_text(step.left_side, "l", left_time), _event_time_text(step.right_side, "r", right_time)
     left_waits = step.left_side in sides and not _compares(step, step.left_side, left_time, right_time)
     right_waits = step.right_side in sides and not _compares(step, step.right_side, right_time, left_time)
     if left_waits and right_waits:
@@ -123,7 +123,7 @@ def _compares(step: Join, side: LogicalPlan, own: PlanColumn | None, other: Plan
 
 def _time(step: Join, side: LogicalPlan) -> PlanColumn | None:
     """The event time of a side: its watermark's, or the timestamp that ON compares, or the first."""
-    if _marked(side):
+    if _has_watermark(side):
         return next(column for column in side.columns if column.watermark)
     compared = [column for condition in step.conditions for column in _columns(condition)]
     times = [column for column in compared if column.id in side.ids and column.type == "timestamp"]
@@ -135,7 +135,7 @@ def _columns(condition: Condition) -> list[PlanColumn]:
     return [term.column for side in sides if side is not None for term in side.terms or () if term.column is not None]
 
 
-def _marked(side: LogicalPlan) -> bool:
+def _has_watermark(side: LogicalPlan) -> bool:
     return any(column.watermark for column in side.columns)
 
 
@@ -154,7 +154,7 @@ def _in_source(side: LogicalPlan, time: PlanColumn | None) -> PlanColumn | None:
     return next((column for column in source.columns if column.id in {time.id, time.copy_of}), time)
 
 
-def _aliased(side: LogicalPlan, otherwise: str, time: PlanColumn | None) -> str:
+def _event_time_text(side: LogicalPlan, otherwise: str, time: PlanColumn | None) -> str:
     """The event time of one side of a join, with the alias of the side where it is a relation."""
     return f"{_alias(side) or otherwise}.{pasteable_fixes.name_of(time)}"
 

@@ -34,7 +34,7 @@ STOPS = (signal.SIGINT, signal.SIGTERM)
 _LONGEST_RECORD = 50_000
 
 
-def confined(work: Callable[..., T], *arguments: Any) -> T:
+def run_confined(work: Callable[..., T], *arguments: Any) -> T:
     """What some work gives, done in a process with limits.
 
     Args:
@@ -49,7 +49,7 @@ def confined(work: Callable[..., T], *arguments: Any) -> T:
     ours, theirs = Pipe(duplex=False)
     records, of_child = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
     with mmap.mmap(-1, NAME_BYTES) as page, ours, records:
-        with theirs, of_child, unheard(), warnings.catch_warnings():
+        with theirs, of_child, blocked_signals(), warnings.catch_warnings():
             # Python 3.12 warns of threads; the head of this file says what is done about them.
             warnings.simplefilter("ignore", DeprecationWarning)
             pid = os.fork()
@@ -68,14 +68,14 @@ def confined(work: Callable[..., T], *arguments: Any) -> T:
                 os.kill(pid, signal.SIGKILL)
                 os.waitpid(pid, 0)
         if status is not None:
-            raise ended(status, page)
+            raise process_ended_error(status, page)
     if not succeeded:
         raise value
     result: T = value
     return result
 
 
-def ended(status: int, page: mmap.mmap, node: str | None = None) -> ProjectError | SetupError:
+def process_ended_error(status: int, page: mmap.mmap, node: str | None = None) -> ProjectError | SetupError:
     """The error of a process that ended early; `status` is its exit code, of a signal the negative number."""
     file = page[:].rstrip(b"\0").decode("utf-8", "replace")
     if status == -signal.SIGXCPU:
@@ -87,7 +87,7 @@ def ended(status: int, page: mmap.mmap, node: str | None = None) -> ProjectError
 
 
 @contextmanager
-def unheard() -> Iterator[None]:
+def blocked_signals() -> Iterator[None]:
     """Let no signal reach a new process before it has handlers of its own; what came meanwhile comes after."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, STOPS)
     try:

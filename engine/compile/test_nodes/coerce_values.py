@@ -21,7 +21,7 @@ _SPECIAL = {"nan": "NaN", "inf": "Infinity", "infinity": "Infinity", "-inf": "-I
 _SQL = 'Write the rows as SQL: {sql: "select ..."}.'
 
 
-def fit(part: Section, type_: str | None) -> Any:  # noqa: PLR0911 - one for each kind of type
+def coerce_value(part: Section, type_: str | None) -> Any:  # noqa: PLR0911 - one for each kind of type
     """The value of a column or field, as JSON has it; None for one that does not fit, which is reported."""
     if part.value is None or part.value is UNKNOWN:
         return None
@@ -38,7 +38,7 @@ def fit(part: Section, type_: str | None) -> Any:  # noqa: PLR0911 - one for eac
     return _scalar(part, type_)
 
 
-def natural(value: Any) -> str | None:
+def natural_type(value: Any) -> str | None:
     """The type of a value whose column has none that is known; None if it has several."""
     if isinstance(value, bool):
         return "boolean"
@@ -46,28 +46,28 @@ def natural(value: Any) -> str | None:
 
 
 def _untyped_value(part: Section) -> Any:
-    if natural(part.value) is None:
+    if natural_type(part.value) is None:
         part.report("unit-test-value", f"the type of '{part.name}' is unknown until the source is read", _SQL)
         return None
     return part.value
 
 
-def _misfit(part: Section, type_: str, hint: str = "") -> None:
+def _report_misfit(part: Section, type_: str, hint: str = "") -> None:
     value = part.value if isinstance(part.value, str) else json.dumps(part.value, default=str)
     part.report("unit-test-value", f"{quote_text(value)} is not a value of type {type_}", hint)
 
 
 def _scalar(part: Section, type_: str) -> Any:
     if isinstance(part.value, (list, dict)):
-        return _misfit(part, type_)
+        return _report_misfit(part, type_)
     text = str(part.value).lower() if isinstance(part.value, bool) else part.text()
     kind = type_.partition("(")[0].partition(" ")[0]
     if kind not in _READERS:
-        return _misfit(part, type_, _SQL)
+        return _report_misfit(part, type_, _SQL)
     try:
         return _READERS[kind](text, type_)
     except (ValueError, InvalidOperation) as error:
-        return _misfit(part, type_, _HINTS.get(kind, str(error) if str(error).endswith(".") else ""))
+        return _report_misfit(part, type_, _HINTS.get(kind, str(error) if str(error).endswith(".") else ""))
 
 
 def _boolean(text: str, _: str) -> bool:
@@ -144,7 +144,7 @@ _HINTS = {
 }
 
 
-def _opened(part: Section) -> Section:
+def _parsed_text(part: Section) -> Section:
     """A list or mapping; in CSV it is as JSON."""
     if isinstance(part.value, str) and part.value.lstrip()[:1] in {"{", "["}:
         try:
@@ -155,16 +155,16 @@ def _opened(part: Section) -> Section:
 
 
 def _list(part: Section, inner: str) -> Any:
-    part = _opened(part)
+    part = _parsed_text(part)
     if not isinstance(part.value, list):
-        return _misfit(part, spark_types.array(inner) or "array", "Write a list: [1, 2].")
-    return [fit(item, inner) for item in part.items()]
+        return _report_misfit(part, spark_types.array(inner) or "array", "Write a list: [1, 2].")
+    return [coerce_value(item, inner) for item in part.items()]
 
 
 def _struct(part: Section, members: tuple[tuple[str, str], ...]) -> Any:
-    part = _opened(part)
+    part = _parsed_text(part)
     if not isinstance(part.value, dict):
-        return _misfit(part, "struct", "Write a mapping of its fields: {a: 1, b: x}.")
+        return _report_misfit(part, "struct", "Write a mapping of its fields: {a: 1, b: x}.")
     by_name = {name.lower(): (name, type_) for name, type_ in members}
     fields: dict[str, Any] = {}
     for key, item in part.mapping():
@@ -173,18 +173,18 @@ def _struct(part: Section, members: tuple[tuple[str, str], ...]) -> Any:
             item.report("unknown-column", f"'{part.name}' has no field '{key}'", hint, at_key=True)
             continue
         name, type_ = by_name[key.lower()]
-        fields[name] = fit(item, type_)
+        fields[name] = coerce_value(item, type_)
     return fields
 
 
 def _map(part: Section, type_: str) -> Any:
-    part = _opened(part)
+    part = _parsed_text(part)
     key_type, value_type = spark_types.entry(type_)
     if key_type != "string":
-        return _misfit(part, type_, _SQL)
+        return _report_misfit(part, type_, _SQL)
     if not isinstance(part.value, dict):
-        return _misfit(part, type_, "Write a mapping: {a: 1}.")
-    return {key: fit(item, value_type) for key, item in part.mapping()}
+        return _report_misfit(part, type_, "Write a mapping: {a: 1}.")
+    return {key: coerce_value(item, value_type) for key, item in part.mapping()}
 
 
 def fit_row(item: Section, columns: Mapping[str, tuple[str, str | None]] | None, owner: str) -> dict[str, Any]:
@@ -196,5 +196,5 @@ def fit_row(item: Section, columns: Mapping[str, tuple[str, str | None]] | None,
             part.report("unknown-column", f"{owner} has no column '{key}'", hint, at_key=True)
             continue
         name, type_ = columns[key.lower()] if columns is not None else (key, None)
-        row[name] = fit(part, type_)
+        row[name] = coerce_value(part, type_)
     return row

@@ -24,13 +24,13 @@ def column_in_sql(column: str, columns: Iterable[str]) -> str:
     if "`" in column:
         return column
     if column.lower() in {name.lower() for name in columns}:
-        return _quoted(column)
+        return _quote_name(column)
     parts = column.split(".")
-    return ".".join(map(_quoted, parts)) if all(map(_WORD.fullmatch, parts)) else f"`{column}`"
+    return ".".join(map(_quote_name, parts)) if all(map(_WORD.fullmatch, parts)) else f"`{column}`"
 
 
 @lru_cache(maxsize=1024)
-def _quoted(name: str) -> str:
+def _quote_name(name: str) -> str:
     if _WORD.fullmatch(name):
         try:
             tree = parse_text(f"select {name} from t where {name} = {name} group by {name}")  # noqa: S608

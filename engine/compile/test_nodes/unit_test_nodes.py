@@ -155,7 +155,7 @@ class _Reader:
         given_section, steps = self.item.child("given"), self.item.child("steps")
         first = self._given_rows(given_section) if given_section else ()
         if steps is None:
-            return _apart(first, self.tested, self.item)
+            return _split_static(first, self.tested, self.item)
         streams = {item.view for item in self.tested.inputs if item.stream}
         for rows in first:
             if rows.view in streams and given_section is not None:
@@ -174,7 +174,7 @@ class _Reader:
         static = list(first)
         rest: list[UnitTestStep] = []
         for step in read_steps:
-            fixed, moving = _apart(step.given, self.tested, self.item)
+            fixed, moving = _split_static(step.given, self.tested, self.item)
             if fixed and rest and any(s.given for s in rest):
                 message = f"'{fixed[0].input}' is read in full, and its rows cannot change during a test"
                 where = msgspec.structs.replace(self.item, value=None)
@@ -293,7 +293,7 @@ def input_columns(item: Input, nodes: Mapping[str, Node]) -> dict[str, str | Non
     return columns
 
 
-def _apart(
+def _split_static(
     fixtures: tuple[GivenRows, ...], model: Model, item: Section
 ) -> tuple[tuple[GivenRows, ...], tuple[UnitTestStep, ...]]:
     """Rows of what is read in full, and a step with the rows of streams."""

@@ -16,7 +16,7 @@ from engine.compile.nodes.unit_test_steps import Rows
 from engine.compile.sql.determinism import deterministic
 from engine.compile.sql.dialect import parse_text
 from engine.compile.sql.query_nodes import QueryNodes
-from engine.compile.test_nodes.coerce_values import fit_row, natural
+from engine.compile.test_nodes.coerce_values import fit_row, natural_type
 from engine.compile.types import spark_types
 from engine.errors import Location, near
 from engine.project import LoadedProject
@@ -106,7 +106,7 @@ def _typed_columns(rows: list[dict[str, Any]], columns: Known | None) -> tuple[t
     names = dict.fromkeys(name for row in rows for name in row)
     if columns is not None:
         return tuple((name, columns[name.lower()][1]) for name in names)
-    return tuple((n, next((k for r in rows if (k := natural(r.get(n)))), "string")) for n in names)
+    return tuple((n, next((k for r in rows if (k := natural_type(r.get(n)))), "string")) for n in names)
 
 
 def _csv(part: Section) -> Section:
@@ -149,10 +149,10 @@ def _query(part: Section, declared: Known | None, owner: str) -> Rows:
             part.report("unknown-column", f"{owner} has no column '{name}'", hint)
     lower_names = {name.lower() for name in names}
     row_columns = tuple(c for c in columns if c[0].lower() in lower_names) if lower_names else columns
-    return Rows(row_columns, sql=text, deterministic=_alone(tree))
+    return Rows(row_columns, sql=text, deterministic=_reads_nothing(tree))
 
 
-def _alone(tree: exp.Query) -> bool:
+def _reads_nothing(tree: exp.Query) -> bool:
     """Whether a query of rows reads no table, no clock and no random number."""
     nodes = QueryNodes.of_tree(tree)
     ctes = {cte.alias.lower() for cte in nodes.every(exp.CTE)}

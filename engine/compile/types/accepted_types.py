@@ -39,12 +39,12 @@ def family(type_: str | None) -> str:
     return ""
 
 
-def ordered(type_: str) -> bool:
+def is_ordered(type_: str) -> bool:
     """Whether Spark can sort and compare values of a type."""
     return not _UNORDERED.search(type_)
 
 
-def grouped(type_: str) -> bool:
+def is_groupable(type_: str) -> bool:
     """Whether Spark can tell equal values of a type apart from others in DISTINCT and its like."""
     return not _UNHASHED.search(type_)
 

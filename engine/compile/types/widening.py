@@ -22,15 +22,15 @@ def is_numeric(type_: str) -> bool:
     return type_ in _ORDER or type_.startswith("decimal")
 
 
-def widest(types: Iterable[str | None]) -> str | None:
+def widest_type(types: Iterable[str | None]) -> str | None:
     result: str | None = "void"
     for type_ in types:
-        result = wider(result, type_)
+        result = wider_type(result, type_)
     return result
 
 
 @lru_cache(maxsize=4096)
-def wider(left_type: str | None, right_type: str | None) -> str | None:
+def wider_type(left_type: str | None, right_type: str | None) -> str | None:
     """The type of what holds values of both (CASE, coalesce, UNION); None if unknown, or there is none."""
     if left_type == right_type or left_type is None or right_type is None:
         return left_type if left_type == right_type else None
@@ -65,21 +65,21 @@ def _wider_number(left_type: str, right_type: str) -> str:
             return "double"
         (p1, s1), (p2, s2) = digits(left_type), digits(right_type)
         scale = max(s1, s2)
-        return _bounded(max(p1 - s1, p2 - s2) + scale, scale)
+        return _bounded_decimal(max(p1 - s1, p2 - s2) + scale, scale)
     result = max(left_type, right_type, key=_ORDER.index)
     return "double" if result == "float" else result
 
 
 def _wider_nested(left_type: str, right_type: str) -> str | None:
     if left_type.startswith("array<") and right_type.startswith("array<"):
-        return spark_types.array(wider(spark_types.element(left_type), spark_types.element(right_type)))
+        return spark_types.array(wider_type(spark_types.element(left_type), spark_types.element(right_type)))
     if left_type.startswith("map<") and right_type.startswith("map<"):
         keys, values = zip(spark_types.entry(left_type), spark_types.entry(right_type), strict=True)
-        return spark_types.map_of(wider(*keys), wider(*values))
+        return spark_types.map_of(wider_type(*keys), wider_type(*values))
     ours, theirs = spark_types.fields(left_type), spark_types.fields(right_type)
     if not ours or not theirs or [n.lower() for n, _ in ours] != [n.lower() for n, _ in theirs]:
         return None
-    return spark_types.struct([(name, wider(a, b)) for (name, a), (_, b) in zip(ours, theirs, strict=True)])
+    return spark_types.struct([(name, wider_type(a, b)) for (name, a), (_, b) in zip(ours, theirs, strict=True)])
 
 
 def _ends(type_: str) -> tuple[str, ...]:
@@ -103,14 +103,14 @@ def digits(type_: str) -> tuple[int, int]:
     return int(precision), int(scale)
 
 
-def _bounded(precision: int, scale: int) -> str:
+def _bounded_decimal(precision: int, scale: int) -> str:
     """Digits before the point stay (DecimalType.boundedPreferIntegralDigits)."""
     if precision <= _LIMIT:
         return f"decimal({precision},{scale})"
     return f"decimal({_LIMIT},{max(_LIMIT - (precision - scale), 0)})"
 
 
-def _adjusted(precision: int, scale: int) -> str:
+def _adjusted_decimal(precision: int, scale: int) -> str:
     """Digits before the point are worth more than those behind it."""
     if precision <= _LIMIT:
         return f"decimal({precision},{scale})"
@@ -120,25 +120,25 @@ def _adjusted(precision: int, scale: int) -> str:
 
 def _plus(p1: int, s1: int, p2: int, s2: int) -> str:
     scale = max(s1, s2)
-    return _adjusted(max(p1 - s1, p2 - s2) + scale + 1, scale)
+    return _adjusted_decimal(max(p1 - s1, p2 - s2) + scale + 1, scale)
 
 
 def _times(p1: int, s1: int, p2: int, s2: int) -> str:
-    return _adjusted(p1 + p2 + 1, s1 + s2)
+    return _adjusted_decimal(p1 + p2 + 1, s1 + s2)
 
 
-def _divided(p1: int, s1: int, p2: int, s2: int) -> str:
+def _divided_decimal(p1: int, s1: int, p2: int, s2: int) -> str:
     scale = max(_KEPT_SCALE, s1 + p2 + 1)
-    return _adjusted(p1 - s1 + s2 + scale, scale)
+    return _adjusted_decimal(p1 - s1 + s2 + scale, scale)
 
 
 def _rest(p1: int, s1: int, p2: int, s2: int) -> str:
     scale = max(s1, s2)
-    return _adjusted(min(p1 - s1, p2 - s2) + scale, scale)
+    return _adjusted_decimal(min(p1 - s1, p2 - s2) + scale, scale)
 
 
 _DECIMAL: dict[str, Callable[[int, int, int, int], str]] = {
-    "+": _plus, "-": _plus, "*": _times, "/": _divided, "%": _rest,
+    "+": _plus, "-": _plus, "*": _times, "/": _divided_decimal, "%": _rest,
 }  # fmt: skip
 
 
@@ -154,7 +154,7 @@ def arithmetic(sign: str, left_type: str | None, right_type: str | None) -> str 
     if is_numeric(left_type) and is_numeric(right_type):
         return _of_numbers(sign, left_type, right_type)
     if "string" in {left_type, right_type} and (is_numeric(left_type) or is_numeric(right_type)):
-        return "double" if sign == "/" else wider(left_type, right_type)
+        return "double" if sign == "/" else wider_type(left_type, right_type)
     return _with_time(sign, left_type, right_type)
 
 

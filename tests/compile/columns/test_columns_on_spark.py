@@ -213,7 +213,7 @@ def parsed_models(monkeypatch: pytest.MonkeyPatch) -> dict[str, tuple[str, Any]]
         return query
 
     # In another process nothing would be recorded here.
-    monkeypatch.setattr(confined_process, "confined", lambda work, *arguments: work(*arguments))
+    monkeypatch.setattr(confined_process, "run_confined", lambda work, *arguments: work(*arguments))
     monkeypatch.setattr(parse_model, "parse", recording)
     return seen
 

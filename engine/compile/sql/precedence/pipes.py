@@ -21,10 +21,10 @@ from engine.compile.sql.precedence.pipe_steps import (
     SETS,
     Item,
     PipeQuery,
-    closed,
-    joined,
+    close_query,
     kind_of,
     side_by_side,
+    tokens_of_items,
     visible_name,
     whole_query,
     with_step,
@@ -70,7 +70,7 @@ def _flat(items: list[Item]) -> list[Token]:
     if not places:
         return list(chain.from_iterable(items))
     behind = _behind_ctes(items)
-    query = _started(items[behind : places[0]], items[places[0]][0])
+    query = _first_query(items[behind : places[0]], items[places[0]][0])
     for place, end in zip(places, [*places[1:], len(items)], strict=True):
         for step in _steps(items[place + 1 : end]):
             query = with_step(replace(query, sign=items[place][0]), step)
@@ -103,7 +103,7 @@ def _steps(items: list[Item]) -> list[list[Item]]:
     return steps
 
 
-def _started(items: list[Item], sign: Token) -> PipeQuery:
+def _first_query(items: list[Item], sign: Token) -> PipeQuery:
     """The query in front of the first sign."""
     kinds = [kind_of(item) for item in items]
     if kinds[:1] == [TokenType.TABLE] or (
@@ -111,7 +111,7 @@ def _started(items: list[Item], sign: Token) -> PipeQuery:
     ):
         relation = items[1:]
         alone = not {TokenType.COMMA, TokenType.JOIN, TokenType.LATERAL} & {*kinds}
-        return PipeQuery(joined(relation), sign, name=visible_name(relation) if alone else "", alone=alone)
+        return PipeQuery(tokens_of_items(relation), sign, name=visible_name(relation) if alone else "", alone=alone)
     if kinds[:1] == [TokenType.VALUES]:
-        return PipeQuery(joined(items), sign)
-    return closed(PipeQuery([], sign), joined(items))
+        return PipeQuery(tokens_of_items(items), sign)
+    return close_query(PipeQuery([], sign), tokens_of_items(items))

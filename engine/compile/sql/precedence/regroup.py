@@ -55,7 +55,7 @@ class _Separator:
 _Item = exp.Expr | _Operator | _Separator
 
 
-def regrouped(tree: exp.Expr) -> exp.Expr:
+def regroup_operators(tree: exp.Expr) -> exp.Expr:
     """The tree with every chain of operators grouped as Spark does, without the marks."""
     for root in [node for node in tree.walk() if _is_root(node)]:
         grouped = _Chain(_items(root)).predicated()

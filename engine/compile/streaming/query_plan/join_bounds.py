@@ -55,20 +55,20 @@ def event_time_equality(join: Join) -> bool:
 
     `<=>` does not count: Spark wraps its sides.
     """
-    return any(any(map(_marked, _sides(pair))) for pair in equalities(join) if not pair.shared)
+    return any(any(map(_has_watermark, _sides(pair))) for pair in equalities(join) if not pair.shared)
 
 
 def equal_event_times(join: Join) -> bool:
     """Whether both sides of an equality are event times: rows of both are dropped, and late, by the same time."""
-    return any(all(map(_marked, _sides(pair))) for pair in equalities(join))
+    return any(all(map(_has_watermark, _sides(pair))) for pair in equalities(join))
 
 
 def half_marked(join: Join) -> PlanColumn | None:
     """The column without a watermark to which an event time is equal; None: there is no such equality."""
     for pair in equalities(join):
         one, other = _sides(pair)
-        if _marked(one) != _marked(other):
-            return (other if _marked(one) else one).column
+        if _has_watermark(one) != _has_watermark(other):
+            return (other if _has_watermark(one) else one).column
     return None
 
 
@@ -87,18 +87,18 @@ def bounds_state(side: LogicalPlan, by: LogicalPlan, conditions: tuple[Condition
     return any(bound.other is None or bound.other.watermark for bound in bounds(side, conditions))
 
 
-def releases(join: Join, side: LogicalPlan) -> bool:
+def releases_rows(join: Join, side: LogicalPlan) -> bool:
     """Whether a row of one side leaves the state as soon as the watermark says that none can match it any more."""
     return equal_event_times(join) or any(bound.exact for bound in bounds(side, join.conditions))
 
 
 def bounds(side: LogicalPlan, conditions: tuple[Condition, ...]) -> list[Bound]:
     """The comparisons that bound a column of one side from below."""
-    solved = (_solved(side, condition) for condition in conditions)
+    solved = (_bound_of(side, condition) for condition in conditions)
     return [bound for bound in solved if bound is not None]
 
 
-def _solved(side: LogicalPlan, condition: Condition) -> Bound | None:
+def _bound_of(side: LogicalPlan, condition: Condition) -> Bound | None:
     smaller, greater = condition.left_side, condition.right_side
     if condition.sign in {">", ">="}:
         smaller, greater = greater, smaller
@@ -134,5 +134,5 @@ def _sides(pair: Condition) -> tuple[Side, Side]:
     return left_side, right_side
 
 
-def _marked(side: Side) -> bool:
+def _has_watermark(side: Side) -> bool:
     return side.column is not None and side.column.watermark

@@ -308,7 +308,7 @@ def walk(plan: LogicalPlan) -> list[LogicalPlan]:
     return steps
 
 
-def executed(plan: LogicalPlan) -> tuple[LogicalPlan, ...]:
+def executed_children(plan: LogicalPlan) -> tuple[LogicalPlan, ...]:
     """What a step reads when the query runs: CTEs in place."""
     if isinstance(plan, With):
         return plan.children[-1:]
@@ -317,7 +317,7 @@ def executed(plan: LogicalPlan) -> tuple[LogicalPlan, ...]:
     return plan.children
 
 
-def steps(plan: LogicalPlan, counted: dict[int, int] | None = None) -> int:
+def count_steps(plan: LogicalPlan, counted: dict[int, int] | None = None) -> int:
     """How many steps a query has when it runs; a CTE counts as often as it is read.
 
     Args:
@@ -326,18 +326,18 @@ def steps(plan: LogicalPlan, counted: dict[int, int] | None = None) -> int:
     """
     counted = {} if counted is None else counted
     if id(plan) not in counted:
-        counted[id(plan)] = 1 + sum(steps(below, counted) for below in executed(plan))
+        counted[id(plan)] = 1 + sum(count_steps(below, counted) for below in executed_children(plan))
     return counted[id(plan)]
 
 
-def renamed(column: PlanColumn, number: int, name: str | None = None) -> PlanColumn:
+def copy_of_column(column: PlanColumn, number: int, name: str | None = None) -> PlanColumn:
     """The same value as a new column."""
     return replace(column, id=number, name=column.name if name is None else name, copy_of=column.id)
 
 
 def in_place(plan: Ref) -> LogicalPlan:
     """A CTE where it is read, as a step of the plan that runs."""
-    (below,) = executed(plan)
+    (below,) = executed_children(plan)
     pairs = zip(plan.columns, below.columns, strict=False)
     names = tuple((mine.id, frozenset({theirs.id})) for mine, theirs in pairs)
     return Projection(node=plan.node, columns=plan.columns, children=(below,), sources=names, open=plan.open)

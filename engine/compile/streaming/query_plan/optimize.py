@@ -32,13 +32,13 @@ from engine.compile.streaming.query_plan.logical_plan import (
     Side,
     UnionPlan,
     With,
-    executed,
+    executed_children,
     in_place,
 )
 from engine.compile.streaming.query_plan.redundant_aggregates import (
     grouped_once,
     only_groups,
-    ungrouped,
+    without_group,
 )
 
 _Conditions = tuple[Condition, ...]
@@ -46,64 +46,66 @@ _Conditions = tuple[Condition, ...]
 
 def as_it_runs(plan: LogicalPlan) -> LogicalPlan:
     """The plan that runs."""
-    return optimised(grouped_once(plan))
+    return optimise(grouped_once(plan))
 
 
-def optimised(plan: LogicalPlan, above: _Conditions = ()) -> LogicalPlan:
+def optimise(plan: LogicalPlan, above: _Conditions = ()) -> LogicalPlan:
     """The plan with its conditions where they are applied; `above` move down into it."""
-    while isinstance(plan, (With, Filter)) or (isinstance(plan, Ref) and executed(plan)):
+    while isinstance(plan, (With, Filter)) or (isinstance(plan, Ref) and executed_children(plan)):
         above += plan.conditions if isinstance(plan, Filter) else ()
-        plan = in_place(plan) if isinstance(plan, Ref) else executed(plan)[0]
+        plan = in_place(plan) if isinstance(plan, Ref) else executed_children(plan)[0]
     if isinstance(plan, Join):
         return _join(plan, above)
     if isinstance(plan, Projection):
         sources_of = dict(plan.sources)
         down = tuple(c for c in above if c.refs <= sources_of.keys())
         stays = tuple(c for c in above if not c.refs <= sources_of.keys())
-        child = optimised(plan.child, tuple(_through(condition, sources_of, plan) for condition in down))
-        return _filtered(replace(plan, children=(child,)), stays)
+        child = optimise(plan.child, tuple(_below_projection(condition, sources_of, plan) for condition in down))
+        return _with_filter(replace(plan, children=(child,)), stays)
     if isinstance(plan, Limit) and is_one_row(plan.node):
-        return _filtered(replace(plan, children=(_ungrouped(optimised(plan.child)),)), above)
+        return _with_filter(replace(plan, children=(_without_groups(optimise(plan.child)),)), above)
     if isinstance(plan, Distinct) or (isinstance(plan, Except) and plan.node.args.get("distinct")):
         down = tuple(c for c in above if not draws(c.node))
-        children = optimised(plan.child, down), *map(optimised, plan.children[1:])
-        return _filtered(replace(plan, children=children), tuple(c for c in above if c not in down))
-    return _filtered(replace(plan, children=tuple(optimised(child) for child in plan.children)), above)
+        children = optimise(plan.child, down), *map(optimise, plan.children[1:])
+        return _with_filter(replace(plan, children=children), tuple(c for c in above if c not in down))
+    return _with_filter(replace(plan, children=tuple(optimise(child) for child in plan.children)), above)
 
 
-def _ungrouped(plan: LogicalPlan, *, limited: bool = False, computed: bool = False) -> LogicalPlan:
+def _without_groups(plan: LogicalPlan, *, limited: bool = False, computed: bool = False) -> LogicalPlan:
     """What one row is taken of need not be grouped: Spark then groups nothing.
 
     It joins this limit to one below only where nothing is computed above or below that one (measured).
     """
     if isinstance(plan, Limit) and not computed:
-        return replace(plan, children=(_ungrouped(plan.child, limited=True),))
+        return replace(plan, children=(_without_groups(plan.child, limited=True),))
     if isinstance(plan, Projection) and not (limited and computes(plan.node)):
-        below = _ungrouped(plan.child, limited=limited, computed=computed or computes(plan.node))
+        below = _without_groups(plan.child, limited=limited, computed=computed or computes(plan.node))
         return replace(plan, children=(below,))
-    return ungrouped(plan) if only_groups(plan) else plan
+    return without_group(plan) if only_groups(plan) else plan
 
 
-def _filtered(plan: LogicalPlan, conditions: _Conditions) -> LogicalPlan:
+def _with_filter(plan: LogicalPlan, conditions: _Conditions) -> LogicalPlan:
     if not conditions:
         return plan
     node = conditions[0].node
     return Filter(node=node, columns=plan.columns, children=(plan,), conditions=conditions, open=plan.open)
 
 
-def _through(condition: Condition, sources_of: dict[int, frozenset[int]], plan: Projection) -> Condition:
+def _below_projection(condition: Condition, sources_of: dict[int, frozenset[int]], plan: Projection) -> Condition:
     """A condition on the columns of a projection as one on what these are made of."""
     columns = {column.id: column for column in plan.child.columns}
     strict = condition.rejects_null and plan.keeps_null.isdisjoint(condition.refs)
     left_side, right_side = (
-        _rewritten(condition.left_side, sources_of, columns),
-        _rewritten(condition.right_side, sources_of, columns),
+        _rewrite_side(condition.left_side, sources_of, columns),
+        _rewrite_side(condition.right_side, sources_of, columns),
     )
     refs = NO_IDS.union(*(sources_of[i] for i in condition.refs))
     return replace(condition, refs=refs, left_side=left_side, right_side=right_side, rejects_null=strict)
 
 
-def _rewritten(side: Side | None, sources_of: dict[int, frozenset[int]], below: dict[int, PlanColumn]) -> Side | None:
+def _rewrite_side(
+    side: Side | None, sources_of: dict[int, frozenset[int]], below: dict[int, PlanColumn]
+) -> Side | None:
     if side is None:
         return None
     refs = NO_IDS.union(*(sources_of[i] for i in side.refs))
@@ -132,7 +134,7 @@ def _join(plan: Join, above: _Conditions) -> LogicalPlan:
     if kind == "inner":
         items, conditions = _items(plan, above)
         if len(items) > 2 and not any(item.lateral for item in items):  # noqa: PLR2004
-            return _ordered(items, conditions)
+            return _join_in_order(items, conditions)
         return _inner(plan, plan.left_side, plan.right_side, plan.conditions + above)
     left_ids, right_ids = plan.left_side.ids, plan.right_side.ids
     on_left = tuple(c for c in plan.conditions if c.refs and c.refs <= left_ids and kind in {"right", "semi"})
@@ -140,10 +142,10 @@ def _join(plan: Join, above: _Conditions) -> LogicalPlan:
     on_right = tuple(c for c in plan.conditions if c.refs and c.refs <= right_ids and right_moves)
     down_left = tuple(c for c in above if c.refs <= left_ids and kind in {"left", "semi", "anti"})
     down_right = tuple(c for c in above if c.refs <= right_ids and kind == "right")
-    children = optimised(plan.left_side, on_left + down_left), optimised(plan.right_side, on_right + down_right)
+    children = optimise(plan.left_side, on_left + down_left), optimise(plan.right_side, on_right + down_right)
     own = tuple(c for c in plan.conditions if c not in on_left and c not in on_right)
     stays = tuple(c for c in above if c not in down_left and c not in down_right)
-    return _filtered(
+    return _with_filter(
         replace(plan, conditions=own, children=children, uses=plan.uses if plan.lateral else NO_IDS), stays
     )
 
@@ -151,8 +153,8 @@ def _join(plan: Join, above: _Conditions) -> LogicalPlan:
 def _inner(plan: Join, left_plan: LogicalPlan, right_plan: LogicalPlan, conditions: _Conditions) -> Join:
     """An inner join whose conditions on one side have moved into that side."""
     children = (
-        optimised(left_plan, _within(conditions, left_plan)),
-        optimised(right_plan, _within(conditions, right_plan)),
+        optimise(left_plan, _conditions_within(conditions, left_plan)),
+        optimise(right_plan, _conditions_within(conditions, right_plan)),
     )
     own = tuple(c for c in conditions if not c.refs or not (c.refs <= left_plan.ids or c.refs <= right_plan.ids))
     return replace(plan, kind="inner", conditions=own, children=children, uses=plan.uses if plan.lateral else NO_IDS)
@@ -185,13 +187,13 @@ def _items(plan: LogicalPlan, above: _Conditions) -> tuple[list[Join], _Conditio
     return [first], above
 
 
-def _ordered(items: list[Join], conditions: _Conditions) -> LogicalPlan:
+def _join_in_order(items: list[Join], conditions: _Conditions) -> LogicalPlan:
     """Spark's order: next comes the first relation that has a condition with what is joined already."""
     first, *rest = items
-    joined: LogicalPlan = optimised(first.left_side, _within(conditions, first.left_side))
+    joined: LogicalPlan = optimise(first.left_side, _conditions_within(conditions, first.left_side))
     while rest:
         ids = joined.ids
-        next_item = next((item for item in rest if _connected(item, ids, conditions)), rest[0])
+        next_item = next((item for item in rest if _is_connected(item, ids, conditions)), rest[0])
         rest.remove(next_item)
         joined_ids = ids | next_item.left_side.ids
         spans = tuple(
@@ -199,7 +201,7 @@ def _ordered(items: list[Join], conditions: _Conditions) -> LogicalPlan:
             for c in conditions
             if c.refs <= joined_ids and not c.refs <= ids and not c.refs <= next_item.left_side.ids
         )
-        right = optimised(next_item.left_side, _within(conditions, next_item.left_side))
+        right = optimise(next_item.left_side, _conditions_within(conditions, next_item.left_side))
         joined = Join(
             node=next_item.node,
             columns=joined.columns + right.columns,
@@ -210,22 +212,24 @@ def _ordered(items: list[Join], conditions: _Conditions) -> LogicalPlan:
     return joined
 
 
-def _connected(item: Join, ids: frozenset[int], conditions: _Conditions) -> bool:
+def _is_connected(item: Join, ids: frozenset[int], conditions: _Conditions) -> bool:
     own = item.left_side.ids
     return any(c.refs <= ids | own and not c.refs <= ids and not c.refs <= own for c in conditions)
 
 
-def _within(conditions: _Conditions, plan: LogicalPlan) -> _Conditions:
+def _conditions_within(conditions: _Conditions, plan: LogicalPlan) -> _Conditions:
     ids = plan.ids
     return tuple(c for c in conditions if c.refs and c.refs <= ids)
 
 
-def needed(plan: LogicalPlan, columns: frozenset[int]) -> Iterator[tuple[LogicalPlan, tuple[frozenset[int], ...]]]:
+def needed_columns(
+    plan: LogicalPlan, columns: frozenset[int]
+) -> Iterator[tuple[LogicalPlan, tuple[frozenset[int], ...]]]:
     """Each step with the columns that it needs of each child, when `columns` are needed of the plan."""
     of_children = tuple(_needed_of_child(plan, child, columns) for child in plan.children)
     yield plan, of_children
     for child, ids in zip(plan.children, of_children, strict=True):
-        yield from needed(child, ids)
+        yield from needed_columns(child, ids)
 
 
 def _needed_of_child(plan: LogicalPlan, child: LogicalPlan, columns: frozenset[int]) -> frozenset[int]:
