@@ -23,7 +23,7 @@ import engine
 from engine.compile.artifacts.node_json import Buffer, Encoded, digest, to_json
 from engine.compile.declarations.target import Target
 from engine.compile.nodes.manifest import KeptRecords, NodeRecord
-from engine.compile.nodes.model_interface import Face
+from engine.compile.nodes.model_interface import ModelInterface
 from engine.compile.pipeline.kept_nodes import NodePlace, content_of, place_nodes, read_kept
 from engine.compile.pipeline.library_version import library_version
 from engine.errors import Diagnostic, ProjectError
@@ -64,7 +64,7 @@ class CachedModel:
         hashes: of its face, and of what it gives.
     """
 
-    face: Face
+    face: ModelInterface
     given: msgspec.Raw
     problems: tuple[Diagnostic, ...]
     nodes: tuple[str, ...]

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from engine.compile.artifacts.node_json import CompiledEntry, Encoded, digest
-from engine.compile.nodes.model_interface import Face
+from engine.compile.nodes.model_interface import ModelInterface
 from engine.compile.pipeline.compile_cache import CachedModel
 from engine.compile.pipeline.worker import LocalWorker
 from engine.compile.pipeline.worker_pool import Workers
@@ -55,7 +55,7 @@ class Flow:
         nodes: new nodes, each with its key.
     """
 
-    faces: Mapping[str, Face]
+    faces: Mapping[str, ModelInterface]
     looped: frozenset[str]
     before: Before
     sources: Mapping[str, str]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from engine.compile.config.model_config import ModelConfig, model_config
 from engine.compile.config.window_config import Window, read_windows
 from engine.compile.declarations.compile_context import CompileContext
-from engine.compile.nodes.model_interface import Face
+from engine.compile.nodes.model_interface import ModelInterface
 from engine.compile.output.change_rows import merges_like
 from engine.compile.output.output_mode import why_rows_change
 from engine.compile.sql.parse import ParsedQuery, parse
@@ -36,11 +36,11 @@ class Read:
     repeatable: bool
 
     @property
-    def face(self) -> Face:
+    def face(self) -> ModelInterface:
         """What the others must know of it."""
         config, query = self.config, self.query
         selected = query.tree.named_selects if query is not None else ()  # type: ignore[attr-defined]
-        return Face(
+        return ModelInterface(
             name=self.file.name,
             file=self.file.file,
             relation=self.relation,

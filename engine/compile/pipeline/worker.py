@@ -14,7 +14,7 @@ from engine.compile.declarations.compile_context import CompileContext
 from engine.compile.nodes.column_facts import InputColumns
 from engine.compile.nodes.guarantee import guarantee, unsafe_source
 from engine.compile.nodes.macro_docs import macros_used, read_macros
-from engine.compile.nodes.model_interface import Face
+from engine.compile.nodes.model_interface import ModelInterface
 from engine.compile.output.infer_columns import source_columns
 from engine.compile.pipeline.analyze_model import Finished, finish_model
 from engine.compile.pipeline.compile_cache import env_digests
@@ -49,7 +49,7 @@ class LocalWorker:
         # Told of each model that is begun.
         self.begins: Callable[[str], None] = lambda _: None
 
-    def read(self, ids: Iterable[str]) -> dict[str, Face]:
+    def read(self, ids: Iterable[str]) -> dict[str, ModelInterface]:
         """Read some models and tell what the others must know of them."""
         faces = {}
         for i in ids:
@@ -118,7 +118,7 @@ class LocalWorker:
         promised = guarantee(finished.model, finished.given_node.unsafe)
         return About(self._shared.project.name, promised, macros_used(finished.model.raw_sql, self._macros))
 
-    def _needed(self, face: Face) -> dict[str, GivenNode]:
+    def _needed(self, face: ModelInterface) -> dict[str, GivenNode]:
         """What a model needs of others: what it reads gives, and what ephemeral models among that read."""
         if face.id in self._looped:
             return {}

@@ -25,7 +25,7 @@ from multiprocessing.process import BaseProcess
 from typing import Any
 
 from engine.compile.artifacts.node_json import CompiledEntry
-from engine.compile.nodes.model_interface import Face
+from engine.compile.nodes.model_interface import ModelInterface
 from engine.compile.pipeline.worker import LocalWorker
 from engine.compile.references.resolve_references import KnownNodes
 from engine.compile.templates.confined_process import STOPS, blocked_signals, process_ended_error
@@ -95,7 +95,7 @@ class Workers:
         self._open_requests = [0] * len(workers)
         self._early: deque[tuple[int, dict[str, CompiledEntry]]] = deque()
 
-    def read(self, ids: Iterable[str]) -> dict[str, Face]:
+    def read(self, ids: Iterable[str]) -> dict[str, ModelInterface]:
         """Read some models, each process every n-th of them."""
         every = list(ids)
         number = len(self._workers)

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from engine.compile.nodes.manifest import DataTest, Node
-from engine.compile.nodes.model_interface import Face
+from engine.compile.nodes.model_interface import ModelInterface
 from engine.errors import Diagnostic, Location
 from engine.relations import Relation
 
@@ -40,7 +40,7 @@ class _Writer:
         return str(self.place) if self.called.startswith("the test") else self.file
 
 
-def shared_tables(faces: Iterable[Face], tests: Iterable[Node]) -> Iterator[Diagnostic]:
+def shared_tables(faces: Iterable[ModelInterface], tests: Iterable[Node]) -> Iterator[Diagnostic]:
     """Findings about tables that have several writers.
 
     Args:
@@ -60,10 +60,10 @@ def shared_tables(faces: Iterable[Face], tests: Iterable[Node]) -> Iterator[Diag
     yield from _internal_name_clashes(models, writers)
 
 
-def renamed_twice(faces: Iterable[Face]) -> Iterator[Diagnostic]:
+def renamed_twice(faces: Iterable[ModelInterface]) -> Iterator[Diagnostic]:
     """Findings about models that are to continue a table that another model of the project has, or is to continue."""
     every = [face for face in faces if face.in_catalog]
-    first: dict[str, Face] = {}
+    first: dict[str, ModelInterface] = {}
     for face in every:
         if not (name := face.renamed_from.lower()):
             continue
@@ -82,7 +82,7 @@ def renamed_twice(faces: Iterable[Face]) -> Iterator[Diagnostic]:
             yield Diagnostic("renamed-from", message, hint, node=face.name, location=place)
 
 
-def _table_names(face: Face) -> set[str]:
+def _table_names(face: ModelInterface) -> set[str]:
     """The names by which a model or its table may be meant, in lower case."""
     relation = face.relation
     whole = f"{relation.schema}.{relation.name}"
@@ -99,7 +99,7 @@ def _internal_name_clashes(models: Iterable[_Writer], writers: dict[tuple[str, s
             yield Diagnostic("duplicate-table", message, hint, node=one.node, location=one.place)
 
 
-def _of_model(face: Face) -> _Writer:
+def _of_model(face: ModelInterface) -> _Writer:
     return _Writer(face.relation, f"'{face.name}'", face.file, face.place or Location(face.file), face.name)
 
 
