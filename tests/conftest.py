@@ -96,7 +96,7 @@ def own_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
 def own_process(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Most tests without Java compile in the process of the test: `tests/compiling_here.py`."""
     if compiling_here.compiles_here(request.node):
-        monkeypatch.setattr(confined_process, "confined", compiling_here.sent)
+        monkeypatch.setattr(confined_process, "run_confined", compiling_here.sent)
 
 
 @pytest.fixture(scope="session")

@@ -115,7 +115,7 @@ def _nodes_to_build(compiled: Compiled, other: Compiled, nodes: Sequence[str]) -
 def _differs(compiled: Compiled, other: Compiled, model: Model) -> bool:
     """Whether a model is not what the other target has built, or is built here already."""
     from engine.compile.nodes.facts import read_facts
-    from engine.compile.nodes.fingerprint import definition
+    from engine.compile.nodes.fingerprint import definition_hash
     from engine.plan.deployed.state_folder import table_state
 
     other_model = _folder(other, model.id)
@@ -123,7 +123,7 @@ def _differs(compiled: Compiled, other: Compiled, model: Model) -> bool:
     if other_model is None or state is None or table_state(compiled.target, model).load() is not None:
         return True
     facts = read_facts(other_model.facts(state))
-    return facts is None or definition(facts) != definition(model.facts)
+    return facts is None or definition_hash(facts) != definition_hash(model.facts)
 
 
 def _folder(compiled: Compiled, node: str) -> TableState | None:

@@ -62,9 +62,9 @@ def render_query(project: Project, compiled: Compiled, sql: str, relation: Calla
         ProjectError: a template fails.
         SetupError: `process-ended`.
     """
-    from engine.compile.templates.confined_process import confined
+    from engine.compile.templates.confined_process import run_confined
 
-    rendered: Rendered = confined(_rendered, compiled, project.vars, sql)
+    rendered: Rendered = run_confined(_rendered, compiled, project.vars, sql)
 
     def written(match: re.Match[str]) -> str:
         try:

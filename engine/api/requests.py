@@ -132,8 +132,8 @@ def choose(manifest: Manifest, selection: Selection, root: Path, folder: Path) -
         manifest,
         selection.select,
         selection.exclude,
-        previous=previous_state,
-        named=named_selector,
+        previous_run=previous_state,
+        choose_named=named_selector,
         selector=partial(named_selection, root),
     )
     choice = replace(choice, selector=default)
@@ -168,10 +168,10 @@ def sinks_among(nodes: Iterable[str], command: Command, *, empty: bool = False) 
 def check_supported(manifest: Manifest, nodes: Iterable[str]) -> None:
     """Refuse what this version compiles but cannot run, before anything starts."""
     from engine.compile import Model
-    from engine.compile.pipeline.unsupported import unsupported
+    from engine.compile.pipeline.unsupported import unsupported_settings
 
     models = (node for i in nodes if isinstance(node := manifest.nodes[i], Model))
-    if findings := [finding for model in models for finding in unsupported(model)]:
+    if findings := [finding for model in models for finding in unsupported_settings(model)]:
         raise ProjectError.from_diagnostics(findings)
 
 

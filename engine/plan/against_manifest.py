@@ -12,7 +12,7 @@ from typing import Any
 
 from engine.compile import Manifest, Materialized, Model
 from engine.compile.artifacts.dbt_manifest import OWN
-from engine.compile.nodes.fingerprint import published
+from engine.compile.nodes.fingerprint import published_facts
 from engine.plan.actions.action import Action, ActionKind, Plan, written_rows
 from engine.plan.compare_models import compare_model
 from engine.plan.comparison import Change, Comparison
@@ -62,7 +62,7 @@ def _action(manifest: Manifest, model: Model, writer: LastWriter | None, built: 
 
 def _comparison(manifest: Manifest, model: Model, writer: LastWriter | None) -> Comparison:
     # What was masked in the manifest is masked on both sides.
-    model = replace(model, facts=published(model.facts))
+    model = replace(model, facts=published_facts(model.facts))
     try:
         return compare_model(manifest, model, writer)
     except (AttributeError, KeyError, TypeError, ValueError, RecursionError):

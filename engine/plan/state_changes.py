@@ -14,7 +14,7 @@ from typing import Any
 from engine.compile.nodes.facts import Facts
 from engine.compile.stateful.aggregate_order import reorderings
 from engine.compile.stateful.blocks import Block, BoundExpression, Meaning, blocks
-from engine.compile.stateful.stateful_steps import UnprovableError, meaning
+from engine.compile.stateful.stateful_steps import UnprovableError, meaning_of_state
 from engine.sources import source_traits
 from engine.sources.traits import ColumnsBy
 from engine.times import duration_text
@@ -39,7 +39,7 @@ def differences(old: Facts, new: Facts) -> tuple[Difference, ...] | None:
     if old.state is None or new.state is None or _rest(old) != _rest(new):
         return None
     try:
-        before, after = meaning(old.state), meaning(new.state)
+        before, after = meaning_of_state(old.state), meaning_of_state(new.state)
         if before.literals != after.literals or not (_stateful(before) and _stateful(after)):
             return None
         mode = new.output_mode or "append"
@@ -53,7 +53,7 @@ def differences(old: Facts, new: Facts) -> tuple[Difference, ...] | None:
             text = f"the streams are read in the order {now}, and were in the order {was} (streams of a CTE come first)"
             edits.append(Difference("breaking", f"{text}; the checkpoint stores their positions in that order"))
         if not any(item.kind == "breaking" for item in edits):
-            edits += _order(meaning(old.began) if old.began else before, after, new.state.sql)
+            edits += _order(meaning_of_state(old.began) if old.began else before, after, new.state.sql)
     except UnprovableError:
         return None
     return tuple({item.text: item for item in edits}.values())

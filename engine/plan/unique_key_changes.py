@@ -16,7 +16,7 @@ from engine.compile.nodes.facts import Facts
 from engine.compile.sql.dialect import tree_of
 from engine.compile.sql.shown_sql import shown_sql
 from engine.compile.stateful.bound_expressions import written_key
-from engine.compile.stateful.stateful_steps import UnprovableError, meaning
+from engine.compile.stateful.stateful_steps import UnprovableError, meaning_of_state
 
 
 def key_changes(old: Facts, new: Facts) -> tuple[str, ...]:
@@ -64,7 +64,7 @@ def _bound(old: Facts, new: Facts) -> tuple[_Texts, _Texts] | None:
     if was is None or now is None:
         return None
     try:
-        before, after = meaning(was).columns, meaning(now).columns
+        before, after = meaning_of_state(was).columns, meaning_of_state(now).columns
     except UnprovableError:
         return None
     return (

@@ -145,7 +145,7 @@ def load_project(root: Path, *, cached: Path | None = None) -> LoadedProject:
     doc, problems = load_yaml(text or "", PROJECT_FILE)
     diagnostics += problems
     _check_profiles(root, diagnostics)
-    top = Section.of(doc, diagnostics)
+    top = Section.of_document(doc, diagnostics)
     readable = text is not None and all(problem.code in MENDED for problem in problems)
     if not readable:
         return _unread(root, diagnostics)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from engine.compile import Manifest, Model, UnitTest
 from engine.compile.nodes.unit_test_steps import ExpectedResult, GivenRows, Rows, UnitTestStep
-from engine.compile.pipeline.unsupported import unsupported
+from engine.compile.pipeline.unsupported import unsupported_settings
 from engine.errors import Diagnostic, EngineError
 from engine.events import Status
 from engine.lake import table_writer as lake
@@ -102,7 +102,7 @@ class UnitTestRunner:
         try:
             manifest = self.versions.manifest_for(test)
             model = manifest.model(test.model.partition(".")[2])
-            if unsupported_features := unsupported(model):
+            if unsupported_features := unsupported_settings(model):
                 return _error(unsupported_features, test)
             failures = self._run(spark, manifest, model, test)
         except EngineError as error:

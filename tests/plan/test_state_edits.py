@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from msgspec import structs
 
-from engine.compile.nodes.fingerprint import definition
+from engine.compile.nodes.fingerprint import definition_hash
 from engine.plan import Change, LastWriter
 from engine.plan.compare_models import compare_model
 from tests.plan import edit_rules
@@ -84,7 +84,7 @@ def test_blanks_comments_and_letter_case_are_no_edit(tmp_path: Path) -> None:
 @pytest.mark.parametrize("text", [COUNTED, SESSIONS, DEDUP, CHAIN, UPDATED, JOIN, HELD])
 def test_a_column_that_a_source_gains_is_no_part_of_a_query_that_does_not_read_it(tmp_path: Path, text: str) -> None:
     old, new = manifest(tmp_path, text).model("m"), manifest(tmp_path, text, EVENTS + ", more string").model("m")
-    assert (old.fingerprint, definition(old.facts)) == (new.fingerprint, definition(new.facts))
+    assert (old.fingerprint, definition_hash(old.facts)) == (new.fingerprint, definition_hash(new.facts))
 
 
 @pytest.mark.parametrize("text", [COUNTED, SESSIONS, DEDUP, CHAIN, UPDATED, JOIN, HELD])

@@ -18,7 +18,7 @@ from typing import Any
 from unittest.mock import patch
 
 from engine import kill_points
-from engine.compile.refresh.changed_keys import follow
+from engine.compile.refresh.changed_keys import follow_changes
 from engine.compile.refresh.query_block import NotFollowedError
 from engine.lake.changes import arrow_changes, file_replacement
 from engine.runtime.batch import affected_partitions, refresh_table
@@ -131,7 +131,7 @@ def _prepare(world: World, models: int) -> None:
 def _model(world: World, name: str, written: Written) -> None:
     chance, header, columns = world.chance, [], dict.fromkeys(TABLES, _NAMES)
     try:
-        keys: tuple[str, ...] = follow(written.text, columns).keys
+        keys: tuple[str, ...] = follow_changes(written.text, columns).keys
     except NotFollowedError:
         keys = ()
     if chance.random() < 0.7:

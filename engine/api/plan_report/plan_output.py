@@ -11,7 +11,7 @@ from engine.api.plan_report.durations import seconds_text
 from engine.characters import one_line
 from engine.compile import Manifest, Model, UnitTest
 from engine.compile.artifacts.dbt_manifest import unique_id
-from engine.compile.nodes.fingerprint import published
+from engine.compile.nodes.fingerprint import published_facts
 
 if TYPE_CHECKING:
     from engine.plan import Action, Plan, Unread
@@ -131,7 +131,7 @@ def plan_diff(manifest: Manifest, action: Action) -> tuple[str, ...]:
     from engine.plan.edits.definition_diff import definition_diff
 
     # Facts of an artifact have no credentials.
-    return definition_diff(published(comparison.before), published(node.facts))
+    return definition_diff(published_facts(comparison.before), published_facts(node.facts))
 
 
 def plan_word(action: Action) -> str:

@@ -15,7 +15,7 @@ from typing import Any
 from engine.compile.nodes.column_facts import Origin
 from engine.compile.nodes.exposure import Exposure
 from engine.compile.nodes.facts import plain
-from engine.compile.nodes.fingerprint import definition, published
+from engine.compile.nodes.fingerprint import definition_hash, published_facts
 from engine.compile.nodes.guarantee import Guarantee
 from engine.compile.nodes.manifest import AcknowledgedWarning, Column, DataTest, Input, Macro, Model, Node, Source
 from engine.compile.nodes.sink import Sink
@@ -122,7 +122,7 @@ def _model(model: Model, about: About) -> dict[str, Any]:
         "meta": {**model.meta, OWN: _found_out(model, about)},
         "config": _model_config(model),
         "columns": {column.name: _column(column, about) for column in model.columns},
-        **_named(reads),
+        **_refs_and_sources(reads),
         "compiled": bool(model.sql) and not model.broken,
         "compiled_path": f"target/compiled/{about.project}/{model.file}" if model.sql else None,
         "contract": {"enforced": model.contract, "alias_types": True, "checksum": None},
@@ -130,7 +130,7 @@ def _model(model: Model, about: About) -> dict[str, Any]:
     }
 
 
-def _named(reads: Iterable[str]) -> dict[str, Any]:
+def _refs_and_sources(reads: Iterable[str]) -> dict[str, Any]:
     models = [node.partition(".")[2] for node in reads if node.startswith("model.")]
     return {
         "refs": [{"name": name, "package": None, "version": None} for name in models],
@@ -152,7 +152,7 @@ def _exposure(exposure: Exposure, about: About) -> dict[str, Any]:
         "meta": meta,
         "config": {"enabled": True, "tags": tags, "meta": meta},
         "depends_on": {"macros": [], "nodes": [unique_id(node, about.project) for node in exposure.depends_on]},
-        **_named(exposure.depends_on),
+        **_refs_and_sources(exposure.depends_on),
         "metrics": [],
     }
 
@@ -176,7 +176,7 @@ def _sink(sink: Sink, about: About) -> dict[str, Any]:
         "meta": {**meta, OWN: {"sink": own}},
         "config": {"enabled": True, "tags": tags, "meta": meta},
         "depends_on": {"macros": [], "nodes": [unique_id(node, about.project) for node in sink.depends_on]},
-        **_named(sink.depends_on),
+        **_refs_and_sources(sink.depends_on),
         "metrics": [],
     }
 
@@ -185,26 +185,30 @@ def _deferred(model: Model) -> dict[str, Any]:
     if model.deferred_from is None:
         return {}
     read = model.relation
-    named = {"database": read.catalog, "schema": read.schema, "alias": read.name, "relation_name": read.sql}
-    return {"defer_relation": named}
+    defer_relation = {"database": read.catalog, "schema": read.schema, "alias": read.name, "relation_name": read.sql}
+    return {"defer_relation": defer_relation}
 
 
-def _acknowledged(seen: AcknowledgedWarning) -> dict[str, Any]:
-    return {"code": seen.code, "message": seen.message, "line": seen.location.line if seen.location else None}
+def _acknowledged(warning: AcknowledgedWarning) -> dict[str, Any]:
+    return {
+        "code": warning.code,
+        "message": warning.message,
+        "line": warning.location.line if warning.location else None,
+    }
 
 
 def _found_out(model: Model, about: About) -> dict[str, Any]:
     guarantee = about.guarantee
     return {
-        "acknowledged": [_acknowledged(seen) for seen in model.acknowledged],
+        "acknowledged": [_acknowledged(warning) for warning in model.acknowledged],
         "title": model.title,
         "guarantee": guarantee.level.value if guarantee else None,
         "guarantee_reason": guarantee.reason if guarantee else None,
         "stateful": model.stateful,
         "indirect": [_origin(origin, about) for origin in model.indirect],
         "fingerprint": model.fingerprint,
-        "facts": plain(published(model.facts)),
-        "definition": definition(model.facts),
+        "facts": plain(published_facts(model.facts)),
+        "definition": definition_hash(model.facts),
         "custom_schema": model.custom_schema,
         "broken": model.broken,
     }
@@ -333,7 +337,7 @@ def _source(source: Source, about: About) -> dict[str, Any]:
         "tags": list(source.tags),
         "meta": {
             **source.meta,
-            OWN: {"broken": source.broken, "acknowledged": [_acknowledged(seen) for seen in source.acknowledged]},
+            OWN: {"broken": source.broken, "acknowledged": [_acknowledged(warning) for warning in source.acknowledged]},
         },
         "config": {
             "enabled": True,
@@ -348,8 +352,8 @@ def _source(source: Source, about: About) -> dict[str, Any]:
 
 def _table(spec: SourceSpec, where: str) -> tuple[str, str, str] | None:
     parts = where.split(".")
-    named = source_traits(spec.format).is_table and len(parts) > 2  # noqa: PLR2004
-    return (parts[0], ".".join(parts[1:-1]), parts[-1]) if named else None
+    is_named_table = source_traits(spec.format).is_table and len(parts) > 2  # noqa: PLR2004
+    return (parts[0], ".".join(parts[1:-1]), parts[-1]) if is_named_table else None
 
 
 def _test(test: DataTest, about: About) -> dict[str, Any]:
@@ -391,7 +395,7 @@ def _unit_test(test: UnitTest, about: About) -> dict[str, Any]:
         **_common(test, about, "unit_test", _below(test.file)),
         "fqn": [about.project, test.model.partition(".")[2], test.name],
         "model": test.model.partition(".")[2],
-        "given": [_given(rows) for rows in (*test.static, *rows_given)],
+        "given": [_given_rows(rows) for rows in (*test.static, *rows_given)],
         "expect": _expected(test.expect),
         "description": test.description,
         "overrides": {"macros": dict(test.macros), "vars": dict(test.variables), "env_vars": {}},
@@ -404,11 +408,15 @@ def _unit_test(test: UnitTest, about: About) -> dict[str, Any]:
     }
 
 
-def _given(given: GivenRows) -> dict[str, Any]:
-    sql = given.rows.sql
-    parts = given.input.split(".")
+def _given_rows(fixture: GivenRows) -> dict[str, Any]:
+    sql = fixture.rows.sql
+    parts = fixture.input.split(".")
     name = f"ref('{parts[0]}')" if len(parts) == 1 else f"source('{parts[0]}', '{'.'.join(parts[1:])}')"
-    return {"input": name, "rows": sql or [dict(row) for row in given.rows.values], "format": "sql" if sql else "dict"}
+    return {
+        "input": name,
+        "rows": sql or [dict(row) for row in fixture.rows.values],
+        "format": "sql" if sql else "dict",
+    }
 
 
 def _expected(expected: ExpectedResult | None) -> dict[str, Any]:

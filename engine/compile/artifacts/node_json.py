@@ -86,8 +86,8 @@ def to_json(value: Any) -> msgspec.Raw:
     try:
         return msgspec.Raw(_ENCODER.encode(value))
     except UnicodeEncodeError:
-        plain = json.dumps(_whole(msgspec.to_builtins(value, enc_hook=plain_value)), ensure_ascii=False)
-        return msgspec.Raw(plain.encode("utf-8"))
+        text = json.dumps(_whole(msgspec.to_builtins(value, enc_hook=plain_value)), ensure_ascii=False)
+        return msgspec.Raw(text.encode("utf-8"))
 
 
 def _whole(value: Any) -> Any:

@@ -87,10 +87,10 @@ def check_needs(settings: MergedSettings, kind: Materialized) -> None:
 def _check_publish(settings: MergedSettings) -> None:
     if _is(settings, "output_mode", "complete"):
         hint = "A table that is rewritten in each micro-batch cannot be staged: set publish: immediately."
-        _exclude(settings, "publish", "output_mode: complete", hint, said="publish: on_tests_pass")
+        _exclude(settings, "publish", "output_mode: complete", hint, written_as="publish: on_tests_pass")
     if settings.says("history"):
         hint = "A history continues from the published rows: set publish: immediately."
-        _exclude(settings, "publish", "history", hint, said="publish: on_tests_pass")
+        _exclude(settings, "publish", "history", hint, written_as="publish: on_tests_pass")
 
 
 def _check_format(settings: MergedSettings) -> None:
@@ -103,9 +103,9 @@ def _check_format(settings: MergedSettings) -> None:
         settings.refuse("format_version", "setting-conflict", message, "Keep 'format_version' alone.")
 
 
-def _exclude(settings: MergedSettings, key: str, other: str, hint: str, said: str = "") -> None:
+def _exclude(settings: MergedSettings, key: str, other: str, hint: str, written_as: str = "") -> None:
     where = settings.where(other.partition(":")[0])
-    settings.refuse(key, "setting-conflict", f"'{said or key}' cannot be combined with '{other}' {where}", hint)
+    settings.refuse(key, "setting-conflict", f"'{written_as or key}' cannot be combined with '{other}' {where}", hint)
 
 
 def _has(settings: MergedSettings, key: str) -> bool:
@@ -172,7 +172,7 @@ def _check_deletes(settings: MergedSettings) -> None:
         on_fail = item.child("on_fail") if isinstance(item.value, dict) else None
         if on_fail is not None and on_fail.value in _TAKES_OUT:
             key, value = ("history", "changes") if closed else ("deletes", "close")
-            said = f"'{key}: {value}' {settings.where(key)}"
-            message = f"'on_fail: {on_fail.value}' cannot be combined with {said}"
+            closing_setting = f"'{key}: {value}' {settings.where(key)}"
+            message = f"'on_fail: {on_fail.value}' cannot be combined with {closing_setting}"
             hint = "A row that is taken out would count as deleted: set on_fail: warn or fail."
             on_fail.report("setting-conflict", message, hint)

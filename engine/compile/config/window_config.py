@@ -18,7 +18,7 @@ from engine.compile.sql.dialect import parse_text
 from engine.compile.sql.parse import is_expression
 from engine.compile.sql.query_nodes import column_names
 from engine.errors import Diagnostic, Location, ProjectError
-from engine.project.yaml_section import is_name, shown
+from engine.project.yaml_section import is_name, quote_text
 from engine.times import duration_seconds, parse_duration
 
 _CALL = re.compile(r"(tumbling|sliding|session)\s*\((.*)\)", re.IGNORECASE | re.DOTALL)
@@ -51,42 +51,42 @@ class Edit:
     slots: tuple[Slot, ...] = ()
 
 
-def read_windows(configs: tuple[WindowConfig, ...], node: str, found: list[Diagnostic]) -> tuple[Window, ...]:
+def read_windows(configs: tuple[WindowConfig, ...], node: str, diagnostics: list[Diagnostic]) -> tuple[Window, ...]:
     windows = []
     for config in configs:
         try:
-            windows.append(_read(config))
+            windows.append(_read_window(config))
         except ProjectError as fault:
-            found += [diagnostic.at(config.location, node) for diagnostic in fault.diagnostics]
+            diagnostics += [diagnostic.at(config.location, node) for diagnostic in fault.diagnostics]
     return tuple(windows)
 
 
-def _read(config: WindowConfig) -> Window:
+def _read_window(config: WindowConfig) -> Window:
     if not is_name(config.name):
         hint = "Use lower-case letters, digits and underscores."
         raise ProjectError("bad-name", f"'{config.name}' is not a name", hint)
     match = _CALL.fullmatch(config.text.strip())
     if match is None:
-        raise ProjectError("window-syntax", f"{shown(config.text)} is not a window", _renamed(config.text))
+        raise ProjectError("window-syntax", f"{quote_text(config.text)} is not a window", _hint_of_name(config.text))
     kind = match[1].lower()
     column, *lengths = split_arguments(match[2]) or [""]
     least, most = _ARGUMENTS[kind]
     if not least <= len(lengths) + 1 <= most:
-        hint = _written(kind, column, lengths) if column else _FORMS
+        hint = _hint_with_arguments(kind, column, lengths) if column else _FORMS
         takes = f"{least} or {most}" if least < most else least
         raise ProjectError("window-syntax", f"{kind}() takes {takes} arguments, not {len(lengths) + 1}", hint)
     if not is_expression(column):
-        raise ProjectError("window-syntax", f"{shown(column)} is not a column or expression", _FORMS)
+        raise ProjectError("window-syntax", f"{quote_text(column)} is not a column or expression", _FORMS)
     if kind == "session" and _is_gap(lengths[0]):
         return Window(config.name, TimeWindow(kind, column, lengths[0], varies=True), config.location)
     # The start, behind the others, may be negative, as in Spark.
     starts = most - 1 if kind != "session" else most
-    spans = [_length(text, signed=index + 1 == starts) for index, text in enumerate(lengths)]
+    spans = [_read_length(text, signed=index + 1 == starts) for index, text in enumerate(lengths)]
     _check_lengths(kind, column, lengths, spans)
-    return Window(config.name, _meant(kind, column, spans), config.location)
+    return Window(config.name, _time_window(kind, column, spans), config.location)
 
 
-def _renamed(text: str) -> str:
+def _hint_of_name(text: str) -> str:
     """A hint with the window that a misspelled name, or a name of another system, stands for."""
     call = re.fullmatch(r"(\w+)\s*\((.*)\)", text.strip(), re.DOTALL)
     column, *lengths = (split_arguments(call[2]) if call else []) or [""]
@@ -94,10 +94,10 @@ def _renamed(text: str) -> str:
         return _FORMS
     name = call[1].lower()
     kinds = [_OTHER_NAMES[name]] if name in _OTHER_NAMES else difflib.get_close_matches(name, _ARGUMENTS, 1)
-    return _written(kinds[0], column, lengths) if kinds else _FORMS
+    return _hint_with_arguments(kinds[0], column, lengths) if kinds else _FORMS
 
 
-def _written(kind: str, column: str, lengths: list[str]) -> str:
+def _hint_with_arguments(kind: str, column: str, lengths: list[str]) -> str:
     """A hint with a window of a kind, and the arguments that were written as far as it takes them."""
     least, most = _ARGUMENTS[kind]
     if kind == "sliding" and lengths and len(lengths) + 1 < least:
@@ -122,12 +122,12 @@ def _is_gap(text: str) -> bool:
     return any(column_names(parse_text(f"SELECT {text}")))
 
 
-def _length(text: str, *, signed: bool) -> str:
+def _read_length(text: str, *, signed: bool) -> str:
     bare = text.strip("'\"").strip()
     negative = signed and bare.startswith("-")
     length = parse_duration(bare.removeprefix("-") if negative else bare)
     if length is None:
-        raise ProjectError("bad-duration", f"{shown(text)} is not a duration", _DURATION)
+        raise ProjectError("bad-duration", f"{quote_text(text)} is not a duration", _DURATION)
     return f"-{length}" if negative else length
 
 
@@ -147,7 +147,7 @@ def _check_lengths(kind: str, column: str, lengths: list[str], spans: list[str])
         raise ProjectError("window-syntax", "the start is not shorter than the slide", hint)
 
 
-def _meant(kind: str, time: str, lengths: list[str]) -> TimeWindow:
+def _time_window(kind: str, time: str, lengths: list[str]) -> TimeWindow:
     size, *rest = lengths
     slide = rest.pop(0) if kind == "sliding" else ""
     return TimeWindow(kind, time, size, slide, rest[0] if rest else "")

@@ -43,21 +43,21 @@ def read_write(settings: MergedSettings) -> Write:
         history=history,
         check=() if check_all else settings.columns("check"),
         check_all=check_all,
-        deletes=_chosen(settings, "deletes", deletes),
-        on_empty_extract=_chosen(settings, "on_empty_extract", _DEFAULT.on_empty_extract),
+        deletes=_word_setting(settings, "deletes", deletes),
+        on_empty_extract=_word_setting(settings, "on_empty_extract", _DEFAULT.on_empty_extract),
         sort_by=read_sort(settings),
         exclude=_exclude(settings),
         deletes_remembered=_deletes_remembered(settings.get("deletes_remembered")),
-        overwrite=_chosen(settings, "overwrite", _DEFAULT.overwrite),
-        refresh=_chosen(settings, "refresh", _DEFAULT.refresh),
+        overwrite=_word_setting(settings, "overwrite", _DEFAULT.overwrite),
+        refresh=_word_setting(settings, "refresh", _DEFAULT.refresh),
         write_options=_write_options(settings.get("write_options")),
         format_version=int(settings.word("format_version", "2", "3") or 0) or None,
-        on_schema_change=_chosen(settings, "on_schema_change", _DEFAULT.on_schema_change),
-        publish=_chosen(settings, "publish", _DEFAULT.publish),
+        on_schema_change=_word_setting(settings, "on_schema_change", _DEFAULT.on_schema_change),
+        publish=_word_setting(settings, "publish", _DEFAULT.publish),
     )
 
 
-def _chosen(settings: MergedSettings, key: str, default: _Word) -> _Word:
+def _word_setting(settings: MergedSettings, key: str, default: _Word) -> _Word:
     """The word of a setting, of the kind of its default."""
     kind = type(default)
     word = settings.word(key, *kind) if key in settings.keys else ""
@@ -93,7 +93,7 @@ def _checks_all(settings: MergedSettings) -> bool:
 
 def _exclude(settings: MergedSettings) -> tuple[str, ...]:
     """The columns that are kept out; what identifies rows or orders files has to be in the table."""
-    needed = {name.column.lower(): name.key for name in reversed(settings.named) if name.key in _KEPT}
+    needed = {name.column.lower(): name.key for name in reversed(settings.named_columns) if name.key in _KEPT}
     places = settings.column_places("exclude")
     for column, item in places:
         key = needed.get(column.lower())
@@ -127,8 +127,8 @@ def _write_options(section: Section | None) -> dict[str, str]:
             part.report("bad-value", f"the option '{key}' is set by Headrace", "Remove it.", at_key=True)
         else:
             options[key], parts[key] = part.option(), part
-    known = {key: value for key, value in options.items() if _is_checked(key, parts[key])}
-    for name, fault in option_faults(known, ICEBERG_WRITE, "Iceberg's writer"):
+    valid_options = {key: value for key, value in options.items() if _is_checked(key, parts[key])}
+    for name, fault in option_faults(valid_options, ICEBERG_WRITE, "Iceberg's writer"):
         at_key = fault.code != "bad-value"
         hint = fault.hint or "Remove it; properties of the table are written under 'table_properties:'."
         parts[name].report(fault.code, fault.message, hint, at_key=at_key)

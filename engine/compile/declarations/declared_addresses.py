@@ -45,10 +45,10 @@ def _brokers(text: str) -> object:
 
 
 def _without_query(text: str) -> WebAddress:
-    found = web_address(text)
-    if found.query:
+    address = web_address(text)
+    if address.query:
         raise AddressError("contains ?, and paths are added behind it")
-    return found
+    return address
 
 
 def _store(text: str) -> object:

@@ -71,12 +71,12 @@ def _check_field(loaded: Section, columns: tuple[Column, ...]) -> None:
         loaded.report("condition-syntax", f"'loaded_at_field' is not an SQL expression: {text}", hint)
         return
     path = _PATH.fullmatch(text)
-    known = {column.name.lower(): column for column in columns}
-    if path is None or not known or path[1].lower() == ORIGIN:
+    columns_by_name = {column.name.lower(): column for column in columns}
+    if path is None or not columns_by_name or path[1].lower() == ORIGIN:
         return
-    column = known.get(path[1].lower())
+    column = columns_by_name.get(path[1].lower())
     if column is None:
-        loaded.report("unknown-column", f"the source has no column '{path[1]}'", near(path[1], known))
+        loaded.report("unknown-column", f"the source has no column '{path[1]}'", near(path[1], columns_by_name))
     elif column.type and "." not in text and column.type not in _TIMES:
         hint = f"Write an expression that gives a timestamp, such as timestamp_seconds({text})."
         loaded.report("bad-value", f"'{text}' is {column.type}, and no time", hint)
@@ -84,8 +84,8 @@ def _check_field(loaded: Section, columns: tuple[Column, ...]) -> None:
 
 def _when_it_came(spec: SourceSpec) -> str:
     kind = kind_of(spec.format)
-    found = _CAME.search(kind.origin(spec)) if kind else None
-    return f"{ORIGIN}.{found[1]}" if found else ""
+    match = _CAME.search(kind.origin(spec)) if kind else None
+    return f"{ORIGIN}.{match[1]}" if match else ""
 
 
 def _age(section: Section | None) -> Age | None:

@@ -70,22 +70,22 @@ def without_secrets(part: Section, secrets: SecretSettings) -> Section:
     """Return the block without secrets in what is shown of it."""
     if not isinstance(part.value, dict):
         return part
-    shown = {key: secrets.refuse(value) for key, value in part.mapping() if key in _SHOWN}
-    return part.holding({**part.value, **shown})
+    checked_values = {key: secrets.refuse(value) for key, value in part.mapping() if key in _SHOWN}
+    return part.holding({**part.value, **checked_values})
 
 
 def _check_login(part: Section, keys: dict[str, str]) -> None:
     pair = ("access_key_id", "secret_access_key")
-    given = [key for key in pair if key in keys]
-    if len(given) == 1 or ("session_token" in keys and not given):
+    present_keys = [key for key in pair if key in keys]
+    if len(present_keys) == 1 or ("session_token" in keys and not present_keys):
         missing = next(key for key in pair if key not in keys)
-        named = given[0] if given else "session_token"
-        hint = f"Add {missing}, or remove {named}: without a login the AWS SDK looks for one."
-        part.report("missing-key", f"'s3' has '{named}' and no '{missing}'", hint)
+        present_key = present_keys[0] if present_keys else "session_token"
+        hint = f"Add {missing}, or remove {present_key}: without a login the AWS SDK looks for one."
+        part.report("missing-key", f"'s3' has '{present_key}' and no '{missing}'", hint)
 
 
 def _warn_of_plain_http(part: Section | None) -> None:
     if part is not None and isinstance(part.value, str) and is_open(part.value):
         message = "data of the object store is sent unencrypted, over plain http"
         hint = "Write an https address, or connect on this machine: http://127.0.0.1:<port>."
-        part.found.append(Diagnostic("plain-http", message, hint, Level.WARNING, part.node, part.place))
+        part.diagnostics.append(Diagnostic("plain-http", message, hint, Level.WARNING, part.node, part.place))

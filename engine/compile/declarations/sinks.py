@@ -34,7 +34,7 @@ def read_sinks(
 ) -> tuple[Sink, ...]:
     """All sinks of a project; what is wrong is added to `diagnostics`."""
     sinks: dict[str, Sink] = {}
-    for item in _listed(project, values, diagnostics):
+    for item in _sink_sections(project, values, diagnostics):
         sink = _sink(item, project, target, nodes)
         if sink is None:
             continue
@@ -52,10 +52,10 @@ def read_sinks(
     return tuple(sinks.values())
 
 
-def _listed(project: LoadedProject, values: ValueRenderer, diagnostics: list[Diagnostic]) -> Iterator[Section]:
+def _sink_sections(project: LoadedProject, values: ValueRenderer, diagnostics: list[Diagnostic]) -> Iterator[Section]:
     for doc in project.exposures:
         # Findings about the rest of the file are those of the exposures.
-        part = Section.of(doc, diagnostics).child("sinks")
+        part = Section.of_document(doc, diagnostics).child("sinks")
         if part is not None:
             yield from values.rendered(part).items()
 
@@ -192,19 +192,19 @@ def _key(item: Section, model: Model) -> tuple[str, ...]:
 
 def _columns(item: Section, model: Model, key: str) -> tuple[str, ...]:
     """The listed columns as the model has them; one that it does not have is reported, if its columns are known."""
-    names = {column.name.lower(): column.name for column in _stored(model)}
-    chosen: dict[str, None] = {}
+    names = {column.name.lower(): column.name for column in _table_columns(model)}
+    listed_columns: dict[str, None] = {}
     part = item.child(key)
     for one in part.items() if part is not None else ():
         text = one.text()
         if text and names and text.lower() not in names:
             one.report("unknown-column", f"'{model.name}' has no column '{text}'", near(text, names.values()))
         elif text:
-            chosen[names.get(text.lower(), text)] = None
-    return tuple(chosen)
+            listed_columns[names.get(text.lower(), text)] = None
+    return tuple(listed_columns)
 
 
-def _stored(model: Model) -> Iterable[Column]:
+def _table_columns(model: Model) -> Iterable[Column]:
     """The columns of the table as far as they are known, with those of its history."""
     out = {name.lower() for name in model.write.exclude}
     if model.broken or not all(column.named for column in model.columns):
@@ -222,9 +222,9 @@ def _check_columns(item: Section, model: Model, sink: Sink) -> None:
             part = item.child("exclude") if name.lower() in left_out else item.child("columns")
             message = f"the column '{name}' is in the key of the sink '{sink.name}', and is not delivered"
             (part or item).report("setting-conflict", message, "Deliver it, or write 'key:' without it.")
-    for column in _stored(model):
-        wanted = not delivered or column.name.lower() in delivered
-        if column.type and wanted and column.name.lower() not in left_out and postgres_type(column.type) is None:
+    for column in _table_columns(model):
+        is_delivered = not delivered or column.name.lower() in delivered
+        if column.type and is_delivered and column.name.lower() not in left_out and postgres_type(column.type) is None:
             message = f"PostgreSQL cannot hold the column '{column.name}' of '{model.name}', which is {column.type}"
             cast = f"cast({column.name} as string)"
             hint = f"Select {cast} as {column.name} in {model.file}, or write 'exclude: [{column.name}]' in the sink."

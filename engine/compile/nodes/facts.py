@@ -149,5 +149,5 @@ def read_facts(data: Mapping[str, Any] | None) -> Facts | None:
 
 def plain(facts: Struct) -> dict[str, Any]:
     """Return facts as plain JSON."""
-    made: dict[str, Any] = msgspec.to_builtins(facts, enc_hook=str.__str__) if facts else {}
-    return made
+    data: dict[str, Any] = msgspec.to_builtins(facts, enc_hook=str.__str__) if facts else {}
+    return data

@@ -13,7 +13,7 @@ from engine.compile.nodes.facts import Facts, plain
 from engine.sources.credentials import masked_options, without_digest
 
 
-def definition(facts: Facts) -> str:
+def definition_hash(facts: Facts) -> str:
     """A hash of the facts without the names of tables, so that two targets can be compared; empty without facts."""
     return _hash(_without_tables(plain(facts))) if facts else ""
 
@@ -29,7 +29,7 @@ def _without_tables(facts: Mapping[str, Any]) -> dict[str, Any]:
     return result | {"inputs": inputs}
 
 
-def published(facts: Facts) -> Facts:
+def published_facts(facts: Facts) -> Facts:
     """The facts as artifacts have them: without the digests of what may be a credential, and with settings masked."""
     result = _without_digests(plain(facts))
     if conf := facts.settings.get("conf"):

@@ -386,8 +386,8 @@ class Manifest:
 
     @property
     def exposures(self) -> tuple[Exposure, ...]:
-        found = (self.nodes[i] for i in sorted(self.nodes) if i.startswith("exposure."))
-        return tuple(node for node in found if isinstance(node, Exposure))
+        candidates = (self.nodes[i] for i in sorted(self.nodes) if i.startswith("exposure."))
+        return tuple(node for node in candidates if isinstance(node, Exposure))
 
     @property
     def ends(self) -> tuple[str, ...]:
@@ -396,8 +396,8 @@ class Manifest:
 
     @property
     def sinks(self) -> tuple[Sink, ...]:
-        found = (self.nodes[i] for i in sorted(self.nodes) if i.startswith("sink."))
-        return tuple(node for node in found if isinstance(node, Sink))
+        candidates = (self.nodes[i] for i in sorted(self.nodes) if i.startswith("sink."))
+        return tuple(node for node in candidates if isinstance(node, Sink))
 
     @property
     def errors(self) -> tuple[Diagnostic, ...]:

@@ -10,7 +10,7 @@ from engine.relations import Relation
 
 
 @dataclass(frozen=True, slots=True)
-class Face:
+class ModelInterface:
     """What the others must know of a model before it is finished.
 
     Attributes:

@@ -59,16 +59,16 @@ def merged_changes(
             "change-columns", message, f"Add {', '.join(map(quoted, missing))}, or select *.", first_offset(bound.tree)
         )
         return write
-    given = [copies[name.lower()] for name in feed.exclude]
+    excluded = [copies[name.lower()] for name in feed.exclude]
     deletes = feed.delete_when
-    for name, output in zip(feed.exclude, given, strict=True):
+    for name, output in zip(feed.exclude, excluded, strict=True):
         deletes = deletes.replace(name, quoted(output) if output != name else name)
     return replace(
         write,
         unique_key=tuple(copies[name.lower()] for name in feed.key),
         sequence_by=tuple(copies[name.lower()] for name in order),
         delete_when=deletes,
-        exclude=tuple(dict.fromkeys((*write.exclude, *given))),
+        exclude=tuple(dict.fromkeys((*write.exclude, *excluded))),
     )
 
 
@@ -101,7 +101,7 @@ def _copies(bound: BoundQuery, source: Source) -> dict[str, str] | None:
     if columns is None:
         return None
     types = {column.name.lower(): column.type for column in source.columns}
-    found: dict[str, str] = {}
+    copies: dict[str, str] = {}
     for column in columns:
         direct = [origin for origin in column.origins if origin.kind == "direct"]
         if column.derivation is not Derivation.COPY or len(direct) != 1 or direct[0].node != source.id:
@@ -109,5 +109,5 @@ def _copies(bound: BoundQuery, source: Source) -> dict[str, str] | None:
         # A cast is a copy for lineage, and may give two keys one value.
         name = direct[0].column.lower()
         if column.type == types.get(name):
-            found.setdefault(name, column.name)
-    return found
+            copies.setdefault(name, column.name)
+    return copies

@@ -25,13 +25,17 @@ def is_aggregate(node: exp.Expr) -> bool:
     """Whether a function call is an aggregate (and not one over a window of rows)."""
     if _AGGREGATING.isdisjoint(type(node).__mro__):
         return False
-    known = isinstance(node, exp.AggFunc) or (isinstance(node, exp.Anonymous) and node.name.lower() in AGGREGATES)
+    is_aggregate_call = isinstance(node, exp.AggFunc) or (
+        isinstance(node, exp.Anonymous) and node.name.lower() in AGGREGATES
+    )
     # `a like any (..)` does not call the aggregate.
-    known = known or (isinstance(node, exp.Any) and not isinstance(node.parent, (exp.Binary, exp.Escape)))
-    around = node.parent if known else None
+    is_aggregate_call = is_aggregate_call or (
+        isinstance(node, exp.Any) and not isinstance(node.parent, (exp.Binary, exp.Escape))
+    )
+    around = node.parent if is_aggregate_call else None
     while isinstance(around, _BETWEEN):
         around = around.parent
-    return known and not isinstance(around, exp.Window)
+    return is_aggregate_call and not isinstance(around, exp.Window)
 
 
 def has_aggregate(tree: exp.Expr) -> bool:
@@ -79,16 +83,18 @@ def is_stateful(nodes: QueryNodes, streams: Iterable[str], *, dedup: bool) -> bo
     if dedup:
         return True
     joins = nodes.every(exp.Join)
-    holding = [query for query in nodes.every(exp.Query) if _holds(query)]
+    holding = [query for query in nodes.every(exp.Query) if _holds_state(query)]
     calls = (node for node in nodes.every(exp.AggFunc, exp.Anonymous) if is_aggregate(node))
     holding += [select for call in calls if (select := call.find_ancestor(exp.Select)) is not None]
     if not (holding or joins):
         return False
     names = streaming_names(nodes, streams)
-    return any(reads(nodes, query, names) for query in holding) or any(_joins(nodes, join, names) for join in joins)
+    return any(reads_names(nodes, query, names) for query in holding) or any(
+        _joins_streams(nodes, join, names) for join in joins
+    )
 
 
-def _holds(query: exp.Query) -> bool:
+def _holds_state(query: exp.Query) -> bool:
     """Whether a query would keep state if what it reads is a stream."""
     groups = any(query.args.get(clause) for clause in ("group", "limit"))
     if isinstance(query, exp.SetOperation):
@@ -101,19 +107,19 @@ def streaming_names(nodes: QueryNodes, streams: Iterable[str]) -> set[str]:
     names = {name.lower() for name in streams}
     ctes = nodes.every(exp.CTE)
     for _ in ctes:
-        more = {cte.alias.lower() for cte in ctes if reads(nodes, cte.this, names)} - names
+        more = {cte.alias.lower() for cte in ctes if reads_names(nodes, cte.this, names)} - names
         if not more:
             break
         names = names | more
     return names
 
 
-def reads(nodes: QueryNodes, node: exp.Expr, names: set[str]) -> bool:
+def reads_names(nodes: QueryNodes, node: exp.Expr, names: set[str]) -> bool:
     """Whether something of these names is read in a part of the tree."""
     return not names.isdisjoint(nodes.read_below(node))
 
 
-def _joins(nodes: QueryNodes, join: exp.Join, names: set[str]) -> bool:
+def _joins_streams(nodes: QueryNodes, join: exp.Join, names: set[str]) -> bool:
     """Whether both sides of a join read a stream."""
     right = [name for name in nodes.read_below(join.this) if name in names]
     around = nodes.read_below(join.parent) if join.parent is not None else []

@@ -51,7 +51,7 @@ def deterministic_text(*expressions: str) -> bool:
         trees = [tree for text in expressions for tree in parse_tokens(tokenize(text), text)]
     except ValueError:
         return False
-    return all(deterministic(QueryNodes.of(tree)) for tree in trees if tree is not None)
+    return all(deterministic(QueryNodes.of_tree(tree)) for tree in trees if tree is not None)
 
 
 def _varies(node: exp.Expr) -> bool:

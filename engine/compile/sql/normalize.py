@@ -60,7 +60,7 @@ def spelling(
         parens: of its tree.
     """
     names = name_places(identifiers)
-    needless = _needless(tokens, parens, names)
+    needless = _needless_brackets(tokens, parens, names)
     parts: list[str] = []
     before: Token | None = None
     for index, token in enumerate(tokens):
@@ -114,8 +114,8 @@ def _word(text: str, before: Token | None, token: Token, following: Token | None
     folds = names.folds.get(token.start)
     if folds is not None:
         return name_text(token.text, folds=folds, quoted=kind is _T.IDENTIFIER)
-    kept = kind in {_T.IDENTIFIER, _T.HINT} or (before is not None and before.token_type in {_T.DOT, _T.COLON})
-    if kept or (kind is _T.VAR and not _is_word(token, following)):
+    keeps_case = kind in {_T.IDENTIFIER, _T.HINT} or (before is not None and before.token_type in {_T.DOT, _T.COLON})
+    if keeps_case or (kind is _T.VAR and not _is_word(token, following)):
         return raw
     return str(token.text).lower()
 
@@ -140,7 +140,7 @@ def _is_optional(before: Token | None, token: Token, following: Token | None, na
     return kind is _T.ASC or (joins and (sided or kind is _T.INNER))
 
 
-def _needless(tokens: Sequence[Token], parens: Iterable[exp.Paren], names: NamePlaces) -> Container[int]:
+def _needless_brackets(tokens: Sequence[Token], parens: Iterable[exp.Paren], names: NamePlaces) -> Container[int]:
     """The brackets around what nothing could take apart: a name, a call, a text, or all that is between two commas."""
     begins = Counter(min((n.meta["start"] for n in paren.walk() if "start" in n.meta), default=-1) for paren in parens)
     if not begins:
@@ -155,9 +155,9 @@ def _needless(tokens: Sequence[Token], parens: Iterable[exp.Paren], names: NameP
         ):
             continue
         kinds = [tokens[i].token_type if 0 <= i < len(tokens) else None for i in (at - 1, end + 1)]
-        named = end + 1 < len(tokens) and tokens[end + 1].start in names.aliases
-        whole = (kinds[0] is None or kinds[0] in _BEGINS) and (kinds[1] is None or kinds[1] in _ENDS or named)
-        near = all(kind is None or named or kind in _BEGINS | _ENDS | _OPERATORS for kind in kinds)
+        is_aliased = end + 1 < len(tokens) and tokens[end + 1].start in names.aliases
+        whole = (kinds[0] is None or kinds[0] in _BEGINS) and (kinds[1] is None or kinds[1] in _ENDS or is_aliased)
+        near = all(kind is None or is_aliased or kind in _BEGINS | _ENDS | _OPERATORS for kind in kinds)
         if (whole and not _names_inside(tokens, at, end)) or (
             near and _is_atom(tokens, at + 1, end - 1, partner, names)
         ):

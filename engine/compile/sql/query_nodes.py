@@ -81,15 +81,15 @@ class QueryNodes:
                 self._kinds.setdefault(base, []).append(kind)
 
     @classmethod
-    def of(cls, tree: exp.Expr) -> QueryNodes:
+    def of_tree(cls, tree: exp.Expr) -> QueryNodes:
         """All nodes of a tree."""
         nodes: dict[type[exp.Expr], list[exp.Expr]] = {}
         for node in tree.walk():
-            known = nodes.get(type(node))
-            if known is None:
+            nodes_of_class = nodes.get(type(node))
+            if nodes_of_class is None:
                 nodes[type(node)] = [node]
             else:
-                known.append(node)
+                nodes_of_class.append(node)
         return cls(nodes)
 
     def lasting(self) -> QueryNodes:
@@ -99,10 +99,10 @@ class QueryNodes:
 
     def every(self, *kinds: type[_Node]) -> list[_Node]:
         """The nodes of some classes and of those derived from them."""
-        asked = self._derived(kinds)
-        if len(asked) < _SEVERAL:
-            return [*self._nodes[asked.pop()]] if asked else []  # type: ignore[list-item]
-        return [node for kind, nodes in self._nodes.items() if kind in asked for node in nodes]  # type: ignore[misc]
+        classes = self._derived(kinds)
+        if len(classes) < _SEVERAL:
+            return [*self._nodes[classes.pop()]] if classes else []  # type: ignore[list-item]
+        return [node for kind, nodes in self._nodes.items() if kind in classes for node in nodes]  # type: ignore[misc]
 
     def _derived(self, kinds: Iterable[type]) -> set[type[exp.Expr]]:
         """The classes of nodes that are some classes, or derived from them."""

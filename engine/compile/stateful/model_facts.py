@@ -59,7 +59,7 @@ def facts(
     `hooks` are SQL that runs with a build, `declared` is what the columns must be. `deferred` has the tables of another
     target that are read in place of those of some models, by name.
     """
-    made = _write(write)
+    write_facts = _write(write)
     removing = sorted((spelling_of(e.check), e.on_fail.value) for e in expectations if e.takes_rows_out)
     ordered = sorted(inputs, key=lambda i: (i.name, i.through))
     return Facts(
@@ -72,7 +72,7 @@ def facts(
         write.output_mode and write.output_mode.value,
         tuple(PartitionFacts(p.transform, p.column, p.number, p.name) for p in write.partition_by),
         stateful,
-        made if made != NO_WRITE else NO_WRITE,
+        write_facts if write_facts != NO_WRITE else NO_WRITE,
         tuple(removing),
         _table(materialized, write, expectations, hooks or {}, declared or {}),
         {model.name: model.facts for model in sorted(inlined, key=lambda model: model.name)},
@@ -105,19 +105,19 @@ def _table(
 
 def _write(write: Write) -> WriteFacts:
     return WriteFacts(
-        _lowered(write.unique_key),
+        _in_lower_case(write.unique_key),
         tuple(column.lower() for column in write.sequence_by),
         spelling_of(write.delete_when) if write.delete_when else "",
         write.history.header,
-        "all" if write.check_all else _lowered(write.check),
+        "all" if write.check_all else _in_lower_case(write.check),
         write.deletes.value if write.history and write.deletes is Deletes.CLOSE else "",
         "" if write.on_empty_extract is OnEmptyExtract.FAIL else write.on_empty_extract.value,
-        _lowered(write.exclude),
+        _in_lower_case(write.exclude),
         "" if write.overwrite is Overwrite.TABLE else write.overwrite.value,
     )
 
 
-def _lowered(columns: Iterable[str]) -> tuple[str, ...]:
+def _in_lower_case(columns: Iterable[str]) -> tuple[str, ...]:
     return tuple(sorted(column.lower() for column in columns))
 
 
@@ -138,14 +138,16 @@ def _source(node: Source) -> dict[str, Any]:
     spec, kind = node.spec, kind_of(node.spec.format)
     return {
         "format": spec.format,
-        **{key: _identified(spec.settings[key], key) for key in (kind.MEANING if kind else ()) if key in spec.settings},
+        **{
+            key: _with_digest(spec.settings[key], key) for key in (kind.MEANING if kind else ()) if key in spec.settings
+        },
         "schema": [[column.name, column.type] for column in node.columns],
         "options": {key: identified(value, key) for key, value in spec.options.items()},
         "timezone": spec.timezone,
     }
 
 
-def _identified(value: Any, key: str) -> Any:
+def _with_digest(value: Any, key: str) -> Any:
     return identified(value, key) if isinstance(value, str) and key == "path" else value
 
 
@@ -158,8 +160,8 @@ def with_state(model: Model, columns_of_inputs: Mapping[str, InputColumns]) -> M
     """
     sources = {item.name: item.source for item in model.facts.inputs}
     inputs = (_state_input(item, columns_of_inputs.get(item.node), sources.get(item.name, {})) for item in model.inputs)
-    made = StateFacts(spelling_of(model.sql), tuple(inputs))
-    facts = changed(model.facts, **{"state" if model.stateful else "keyed": made})
+    state_facts = StateFacts(spelling_of(model.sql), tuple(inputs))
+    facts = changed(model.facts, **{"state" if model.stateful else "keyed": state_facts})
     return replace(model, facts=facts, fingerprint=fingerprint(facts))
 
 

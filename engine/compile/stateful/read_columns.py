@@ -34,20 +34,20 @@ _READ_ALL = frozenset({"identifier", "natural", "pivot", "table", "unpivot", "|>
 _Reads = Callable[[str, str], bool]
 
 
-def without_unread(model: Model, seen: InputColumns, nodes: QueryNodes) -> Model:
+def without_unread(model: Model, output: InputColumns, nodes: QueryNodes) -> Model:
     """The model with only those columns of its inputs among its facts that it reads, as far as that is certain.
 
     Args:
         model: with all of its facts.
-        seen: the columns of its query.
+        output: the columns of its query.
         nodes: of the query.
     """
     if not any(_columns(model.facts)):
         return model
     by_place = any(map(renames_columns, nodes.every(exp.Table, exp.Subquery)))
-    reads = _reader(model, seen, by_place=by_place)
-    known = _facts(model.facts, {item.name: item.node for item in model.inputs}, reads)
-    return model if known == model.facts else replace(model, facts=known, fingerprint=fingerprint(known))
+    reads = _reader(model, output, by_place=by_place)
+    new_facts = _facts(model.facts, {item.name: item.node for item in model.inputs}, reads)
+    return model if new_facts == model.facts else replace(model, facts=new_facts, fingerprint=fingerprint(new_facts))
 
 
 def _columns(facts: Facts) -> Iterator[Any]:
@@ -59,7 +59,7 @@ def _columns(facts: Facts) -> Iterator[Any]:
         yield from _columns(inner)
 
 
-def _reader(model: Model, seen: InputColumns, *, by_place: bool) -> _Reads:
+def _reader(model: Model, output: InputColumns, *, by_place: bool) -> _Reads:
     """Whether a query reads a column of a node: it names it, or a star hands it on."""
     texts = [model.sql, *model.facts.windows.values()]
     marks = [item.watermark for item in model.inputs if item.watermark is not None]
@@ -69,15 +69,19 @@ def _reader(model: Model, seen: InputColumns, *, by_place: bool) -> _Reads:
     words = {*_WORD.findall(text)}
     handed: set[tuple[str, str]] | None = set()
     if by_place or "*" in text or "|>" in text or words & _READ_ALL:
-        plain = (
-            not by_place and seen.columns is not None and seen.complete and not words & _IMPLICIT and "|>" not in text
+        is_traceable = (
+            not by_place
+            and output.columns is not None
+            and output.complete
+            and not words & _IMPLICIT
+            and "|>" not in text
         )
-        handed = _handed_on(model) if plain else None
+        handed = _handed_on(model) if is_traceable else None
 
     def reads(node: str, name: str) -> bool:
         name = name.lower()
-        named = name in words or (not _WORD.fullmatch(name) and name in text)
-        return named or handed is None or (node, name) in handed
+        is_named = name in words or (not _WORD.fullmatch(name) and name in text)
+        return is_named or handed is None or (node, name) in handed
 
     return reads
 
@@ -85,9 +89,9 @@ def _reader(model: Model, seen: InputColumns, *, by_place: bool) -> _Reads:
 def _handed_on(model: Model) -> set[tuple[str, str]]:
     """The columns, by node, from which values come or that decide on rows."""
     origins = [*(origin for column in model.columns for origin in column.origins), *model.indirect]
-    found = {(origin.node, origin.column.lower()) for origin in origins}
+    columns = {(origin.node, origin.column.lower()) for origin in origins}
     # Of a struct, a field may be what is read.
-    return found | {(node, name[:at]) for node, name in found for at, sign in enumerate(name) if sign == "."}
+    return columns | {(node, name[:at]) for node, name in columns for at, sign in enumerate(name) if sign == "."}
 
 
 def _facts(facts: Facts, nodes: Mapping[str, str], reads: _Reads) -> Facts:

@@ -47,7 +47,7 @@ def broken_rules(
         return
     mode: Mode = model.write.output_mode.value if model.write.output_mode else "append"
     if text is None:
-        relations = {item.view: _seen(item, inputs.get(item.node)) for item in model.inputs}
+        relations = {item.view: _input_as_read(item, inputs.get(item.node)) for item in model.inputs}
         findings = check_text(model.sql, relations, mode)
     else:
         findings = check(text[0], mode)
@@ -55,7 +55,7 @@ def broken_rules(
         if finding.code in ALWAYS or (model.streaming and finding.code not in _SAID):
             at = finding.offset
             place = model.positions.locate(model.file, at) if text is None else text[1].location(at)
-            message, hint = (_spoken(line, model) for line in (finding.message, finding.hint))
+            message, hint = (_with_input_names(line, model) for line in (finding.message, finding.hint))
             yield Diagnostic(finding.code, message, hint, finding.level, model.name, place)
 
 
@@ -64,7 +64,7 @@ def reads_state(spelled: str, streams: Iterable[InputFacts]) -> bool:
     listed = list(streams)
     tree = parse(spelled).tree
     names = [f"{kind}{item.name}" for item in listed for kind in (REF, SOURCE)]
-    return tree is None or is_stateful(QueryNodes.of(tree), names, dedup=any(item.dedup for item in listed))
+    return tree is None or is_stateful(QueryNodes.of_tree(tree), names, dedup=any(item.dedup for item in listed))
 
 
 def placeholder(item: Input) -> str:
@@ -72,7 +72,7 @@ def placeholder(item: Input) -> str:
     return f"{REF if item.node.startswith('model.') else SOURCE}{item.name}"
 
 
-def _spoken(text: str, model: Model) -> str:
+def _with_input_names(text: str, model: Model) -> str:
     """The text with the names of temporary views, and what stands for names, turned into those the user wrote."""
     text = spoken(text)
     for name, window in model.windows.items() if "WINDOW(" in text else ():
@@ -83,7 +83,7 @@ def _spoken(text: str, model: Model) -> str:
     return text
 
 
-def _seen(item: Input, columns: InputColumns | None) -> InputColumns:
+def _input_as_read(item: Input, columns: InputColumns | None) -> InputColumns:
     """What the SQL that runs sees of an input: a view that computes the event time."""
     mark = item.watermark if item.stream else None
     pairs = columns.columns if columns is not None else None

@@ -8,18 +8,19 @@ from engine.compile.columns import InputColumns
 from engine.compile.columns.find_columns import BoundQuery, bind
 from engine.compile.nodes.query_finding import QueryFinding
 from engine.compile.sql.query_nodes import TreeNode, is_query
-from engine.compile.streaming.aggregate_rules import aggregates, domains, growth
+from engine.compile.streaming.aggregate_rules import aggregates, domains, unbounded_groups
 from engine.compile.streaming.join_rules import joins, running_joins
 from engine.compile.streaming.limit_rules import limits
 from engine.compile.streaming.parse_statement import parse
-from engine.compile.streaming.query_plan.logical_plan import MAX_STEPS, LogicalPlan, PlanTooLargeError, steps
+from engine.compile.streaming.query_plan.logical_plan import MAX_STEPS, LogicalPlan, PlanTooLargeError, count_steps
 from engine.compile.streaming.query_plan.optimize import as_it_runs
 from engine.compile.streaming.query_plan.stream_facts import Mode, StreamQuery, error
 from engine.compile.streaming.step_rules import chains, modes, order, running_sets, sets
-from engine.compile.streaming.watermark_rules import unused, watermarks
+from engine.compile.streaming.watermark_rules import unused_watermarks, watermarks
 
 _RULES: tuple[Callable[[StreamQuery], Iterator[QueryFinding]], ...] = (
-    modes, aggregates, domains, order, sets, running_sets, joins, chains, running_joins, limits, watermarks, growth,
+    modes, aggregates, domains, order, sets, running_sets, joins, chains, running_joins, limits, watermarks,
+    unbounded_groups,
 )  # fmt: skip
 
 
@@ -36,7 +37,7 @@ def check(bound: BoundQuery, mode: Mode) -> tuple[QueryFinding, ...]:
     if bound.plan is None:
         return bound.columns.faults or _too_deep(tree)
     try:
-        findings = _found(bound, bound.plan, mode)
+        findings = _findings(bound, bound.plan, mode)
     except RecursionError:
         return _too_deep(tree)
     except PlanTooLargeError as large:
@@ -49,14 +50,14 @@ def _too_deep(tree: TreeNode) -> tuple[QueryFinding, ...]:
     return (error("sql-too-deep", "the SQL is nested too deeply", "Use CTEs.", tree),)
 
 
-def _found(bound: BoundQuery, plan: LogicalPlan, mode: Mode) -> list[QueryFinding]:
-    findings = [*bound.noted.found]
+def _findings(bound: BoundQuery, plan: LogicalPlan, mode: Mode) -> list[QueryFinding]:
+    findings = [*bound.noted.findings]
     if not plan.streaming:
         message = "the query reads no stream"
         hint = "List a source under 'streams:', or set materialized: table."
         findings.append(error("not-streaming", message, hint, bound.tree))
         return findings
-    if (number := steps(plan)) > MAX_STEPS:
+    if (number := count_steps(plan)) > MAX_STEPS:
         raise PlanTooLargeError(f"the query has {number:,} steps with its CTEs in place, more than {MAX_STEPS:,}")
     query = StreamQuery(plan, as_it_runs(plan), mode, tuple(bound.noted.domains))
     for rule in _RULES:
@@ -65,7 +66,7 @@ def _found(bound: BoundQuery, plan: LogicalPlan, mode: Mode) -> list[QueryFindin
         # Its hint has the GROUP BY to write, with the windows that are selected.
         findings = [finding for finding in findings if finding.code != "agg-not-grouped"]
     if not any(finding.is_error for finding in findings):
-        findings.extend(unused(query))
+        findings.extend(unused_watermarks(query))
     return findings
 
 

@@ -11,7 +11,7 @@ def contradiction(join: Join) -> TreeNode | None:
     """The condition with which the time bounds of a join exclude each other; None: some rows can meet them."""
     least: dict[tuple[int, int], tuple[float, bool]] = {}
     for condition in join.conditions:
-        smaller, greater = condition.left, condition.right
+        smaller, greater = condition.left_side, condition.right_side
         if condition.sign in {">", ">="}:
             smaller, greater = greater, smaller
         elif condition.sign not in {"<", "<="}:

@@ -16,24 +16,26 @@ from engine.compile.streaming.query_plan.logical_plan import (
     SourcePlan,
     walk,
 )
-from engine.compile.streaming.query_plan.optimize import needed
+from engine.compile.streaming.query_plan.optimize import needed_columns
 from engine.compile.streaming.query_plan.stream_facts import StreamQuery, error, warning
 
 
 def watermarks(query: StreamQuery) -> Iterator[QueryFinding]:
     """Two event-time columns at one step."""
-    for step, of_children in needed(query.runs, query.runs.ids):
-        for columns in _reaching(query, step, of_children):
+    for step, of_children in needed_columns(query.runs, query.runs.ids):
+        for columns in _event_times_reaching(query, step, of_children):
             names = list(dict.fromkeys(c.name for c in columns))
             if len({c.id for c in columns}) > 1:
-                shown = " and ".join(f"'{name}'" for name in names)
-                message = f"two event-time columns reach one stateful step: {shown}"
+                names_text = " and ".join(f"'{name}'" for name in names)
+                message = f"two event-time columns reach one stateful step: {names_text}"
                 hint = "Keep one of them; select the other as cast(ts as timestamp) as ts2, which drops its watermark."
                 yield error("watermark-two-columns", message, hint, step.node)
                 break
 
 
-def _reaching(query: StreamQuery, step: LogicalPlan, needed: tuple[frozenset[int], ...]) -> Iterator[list[PlanColumn]]:
+def _event_times_reaching(
+    query: StreamQuery, step: LogicalPlan, needed: tuple[frozenset[int], ...]
+) -> Iterator[list[PlanColumn]]:
     """The event-time columns that a stateful step has on each side after pruning."""
     if not step.streaming:
         return
@@ -54,7 +56,7 @@ def _reaching(query: StreamQuery, step: LogicalPlan, needed: tuple[frozenset[int
             yield [c for c in step.child.columns if c.watermark]
 
 
-def unused(query: StreamQuery) -> Iterator[QueryFinding]:
+def unused_watermarks(query: StreamQuery) -> Iterator[QueryFinding]:
     """A watermark that no stateful step uses."""
     steps = walk(query.runs)
     if query.domains or any(_keeps_state(step) for step in steps):

@@ -163,7 +163,7 @@ class OpenProject:
         """
         with self._lock:
             compiled_neighbours = self._neighbours
-        if compiled_neighbours is None or not compiled_neighbours.kept:
+        if compiled_neighbours is None or not compiled_neighbours.cached_models:
             return None
         model = next((model for model in compiled_neighbours.compiled.project.models if model.file == file), None)
         return (

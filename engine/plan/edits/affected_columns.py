@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from engine.compile import Manifest, Model
 from engine.compile.nodes.facts import Facts
-from engine.compile.nodes.fingerprint import published
+from engine.compile.nodes.fingerprint import published_facts
 
 # Facts beside the text of the query that decide which rows it gives.
 _OF_ROWS = ("inputs", "windows", "output_mode", "settings", "expectations", "write")
@@ -59,7 +59,7 @@ def _columns(facts: Facts) -> frozenset[str]:
 def changed_columns(before: Facts, after: Facts) -> frozenset[str] | None:
     """Return the columns of a query, in lower case, that an edit changed; None: it may give other rows."""
     # Facts of an artifact have no credentials, which decide on no value.
-    old, new = published(before), published(after)
+    old, new = published_facts(before), published_facts(after)
     inner = _changed_inside(old, new)
     was, now = _selected(old.sql), _selected(new.sql)
     if inner is None or any(getattr(old, key) != getattr(new, key) for key in _OF_ROWS):

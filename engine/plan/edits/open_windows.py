@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from engine.compile import Model
 from engine.compile.nodes.facts import Facts
 from engine.compile.stateful.blocks import blocks
-from engine.compile.stateful.stateful_steps import UnprovableError, meaning
+from engine.compile.stateful.stateful_steps import UnprovableError, meaning_of_state
 from engine.errors import Diagnostic, Location
 from engine.plan.deployed.deployed_facts import DeployedModel
 from engine.plan.deployed.generations import committed_batch
@@ -39,7 +39,7 @@ def windows_of(facts: Facts | None) -> Windows | None:
     if facts is None or facts.state is None or facts.output_mode not in {None, "append"} or facts.write.unique_key:
         return None
     try:
-        query_blocks = list(blocks(meaning(facts.state).block))
+        query_blocks = list(blocks(meaning_of_state(facts.state).block))
     except UnprovableError:
         return None
     reads = [block for block in query_blocks if block.kind == "read" and block.streaming]

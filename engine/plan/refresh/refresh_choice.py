@@ -139,14 +139,14 @@ def _has_every_row(write: Write) -> bool:
 
 
 def _unfollowed(model: Model, columns: Mapping[str, Sequence[str]]) -> tuple[str, str]:
-    from engine.compile.refresh.changed_keys import follow
+    from engine.compile.refresh.changed_keys import follow_changes
     from engine.compile.refresh.query_block import NotFollowedError
 
     parts = [part.column.lower() for part in model.write.partition_by]
     if not parts:
         return "it has no 'partition_by'", "Set partition_by to columns of its GROUP BY or PARTITION BY."
     try:
-        keys = follow(model.sql, columns).keys
+        keys = follow_changes(model.sql, columns).keys
     except NotFollowedError as fault:
         return fault.reason, fault.hint
     odd = next((part for part in parts if part not in keys), None)
@@ -157,11 +157,11 @@ def _unfollowed(model: Model, columns: Mapping[str, Sequence[str]]) -> tuple[str
 
 
 def _row_by_row(model: Model, columns: Mapping[str, Sequence[str]]) -> bool:
-    from engine.compile.refresh.changed_keys import follow
+    from engine.compile.refresh.changed_keys import follow_changes
     from engine.compile.refresh.query_block import NotFollowedError
 
     try:
-        return all(branch.row_by_row for branch in follow(model.sql, columns).branches)
+        return all(branch.row_by_row for branch in follow_changes(model.sql, columns).branches)
     except NotFollowedError:
         return False
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from engine.compile import Manifest, Model
 from engine.compile.nodes.model_settings import Refresh
-from engine.compile.refresh.changed_keys import InputState, follow
+from engine.compile.refresh.changed_keys import InputState, follow_changes
 from engine.lake.lake_reader import Lake
 from engine.lake.table_facts import TableFacts
 from engine.plan.refresh.refresh_choice import RefreshChoice, unquoted_view
@@ -86,7 +86,7 @@ def _affected_rows(
     if choice.unfollowed:
         raise FullRefreshError(choice.unfollowed)
     session = reading.session
-    query = follow(model.sql, {unquoted_view(change.view): change.columns for change in choice.inputs})
+    query = follow_changes(model.sql, {unquoted_view(change.view): change.columns for change in choice.inputs})
     _register(session, reading.manifest, choice)
     # The registered inputs have the types of those that are compared.
     types = {field.name.lower(): field.dataType.simpleString() for field in session.sql(model.sql).schema.fields}

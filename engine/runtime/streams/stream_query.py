@@ -25,7 +25,7 @@ from engine.compile import Input, Model
 from engine.compile.nodes.facts import StateFacts, StateOrder, read_facts
 from engine.compile.nodes.model_settings import StateProvider
 from engine.compile.stateful.aggregate_order import aggregate_orders, reorderings
-from engine.compile.stateful.stateful_steps import UnprovableError, meaning
+from engine.compile.stateful.stateful_steps import UnprovableError, meaning_of_state
 from engine.compile.stateful.stored_order import Groups, same_order
 from engine.errors import Location, StateError
 from engine.plan import ActionKind
@@ -153,14 +153,14 @@ def _has_order(began: StateOrder, groups: Groups, model: Model) -> bool:
     if is_same_order is not None:
         return is_same_order
     try:
-        return aggregate_orders(meaning(began)) == aggregate_orders(meaning(model_facts))
+        return aggregate_orders(meaning_of_state(began)) == aggregate_orders(meaning_of_state(model_facts))
     except UnprovableError:
         return False
 
 
 def _reordered(began: StateOrder, model: Model) -> list[str]:
     try:
-        return reorderings(model.sql, meaning(began), meaning(_state(model)))
+        return reorderings(model.sql, meaning_of_state(began), meaning_of_state(_state(model)))
     except UnprovableError:
         return []
 

@@ -60,8 +60,8 @@ _NAMES: Final = {"CURRENT_CATALOG", "CURRENT_SCHEMA", "LOCALTIME", "LOCALTIMESTA
 @cache
 def _keywords() -> dict[str, TokenType]:
     """Sqlglot's keywords that are one word."""
-    found = Dialect.get_or_raise("spark").tokenizer_class.KEYWORDS
-    return {word: kind for word, kind in found.items() if word.replace("_", "a").isalnum() and word not in _NAMES}
+    keywords = Dialect.get_or_raise("spark").tokenizer_class.KEYWORDS
+    return {word: kind for word, kind in keywords.items() if word.replace("_", "a").isalnum() and word not in _NAMES}
 
 
 def tokenize(text: str) -> list[Token]:
@@ -180,8 +180,8 @@ class _Reader:
             if raw == "*/":
                 self.add_hint("".join(parts), start, end)
                 return
-            shown = kind is not Kind.COMMENT
+            is_code = kind is not Kind.COMMENT
             inside = f"'{' ' * (len(raw) - 2)}'" if kind in {Kind.STRING, Kind.RAW_STRING} else raw
-            parts += [" " * (begin - at), inside if shown else " " * len(raw)]
+            parts += [" " * (begin - at), inside if is_code else " " * len(raw)]
             at = end
         raise TokenError("a hint has no end", start=start)

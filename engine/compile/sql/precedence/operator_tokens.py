@@ -22,7 +22,7 @@ _DIVIDING = {
 WRITTEN = "\x00written"
 
 
-def marked(tokens: list[Token]) -> list[Token]:
+def mark_brackets(tokens: list[Token]) -> list[Token]:
     """The tokens with a comment at each bracket and `<=>`, which sqlglot keeps at the node that it makes."""
     kinds = {TokenType.L_PAREN, TokenType.NULLSAFE_EQ}
     return [

@@ -27,15 +27,15 @@ def with_selects(tokens: list[Token], text: str) -> list[Token]:
     for index, token in enumerate(tokens):
         kind = token.token_type
         if kind is TokenType.TABLE and _starts_query(tokens, index) and _names(tokens, index + 1):
-            result += _selected(token)
+            result += _select_star(token)
         elif kind is TokenType.VALUES and _starts_query(tokens, index) and not _is_bracketed(tokens, index):
-            result += [*_selected(token), token]
+            result += [*_select_star(token), token]
         else:
             result.append(token)
     return result
 
 
-def _selected(token: Token) -> list[Token]:
+def _select_star(token: Token) -> list[Token]:
     words = (TokenType.SELECT, "SELECT"), (TokenType.STAR, "*"), (TokenType.FROM, "FROM")
     return [Token(*word, token.line, token.col, token.start, token.end) for word in words]
 

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 from engine import kill_points
 from engine.compile import Manifest, Model
 from engine.compile.nodes.model_settings import Deletes, History, OutputMode, Write
-from engine.compile.refresh.changed_keys import InputState, follow
+from engine.compile.refresh.changed_keys import InputState, follow_changes
 from engine.lake import table_writer as lake
 from engine.lake.commit_guard import ExpectedTable
 from engine.lake.commits import Commit
@@ -240,7 +240,7 @@ def _has_unique_keys(manifest: Manifest, model: Model, change: InputChange) -> b
     merged = upstream.streaming and upstream.write.unique_key and not upstream.write.history
     if not merged or upstream.write.output_mode is OutputMode.COMPLETE:
         return False
-    query = follow(model.sql, {unquoted_view(change.view): change.columns})
+    query = follow_changes(model.sql, {unquoted_view(change.view): change.columns})
     if len(query.branches) != 1 or query.branches[0].sources[0].inner is not None:
         return False
     keys = (query.branches[0].keys.get(key.lower()) for key in model.write.unique_key)
