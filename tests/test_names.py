@@ -72,10 +72,7 @@ LARGE = {
     "compile/columns/pivot_columns.py _pivot_plan",
     "plan/actions/plan_nodes.py _model_action",
     "compile/stateful/stateful_steps.py _group",
-    "plan/source_changes.py difference",
     "compile/columns/plan_values.py _call",
-    "compile/streaming/watermark_rules.py _event_times_reaching",
-    "api/project.py execute",
 }
 _BRANCHES = (ast.If, ast.For, ast.While, ast.IfExp, ast.ExceptHandler, ast.match_case, ast.comprehension, ast.Assert)
 

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from engine.plan.test_passes.compile_overrides import Versions
     from engine.plan.test_passes.known_passes import PassCache
     from engine.project import LoadedProject
-    from engine.runtime.build import OpenSession, Turn
+    from engine.runtime.build import OpenSession, Options, Turn
     from engine.runtime.data_tests.run_data_test import DataTestVerdict
     from engine.runtime.run_nodes import RunUnit
 
@@ -285,27 +285,18 @@ class Project:
         from engine.api.plan_report.durations import note_durations
         from engine.compile.artifacts.write_artifacts import write_artifacts
         from engine.docs.openlineage.background_delivery import delivering
-        from engine.runtime.build import Options, build
+        from engine.runtime.build import build
         from engine.runtime.context.run_results import unfinished_results, write_results
 
         manifest, target = compiled.manifest, session_target(compiled, within or nodes)
-        strict, flags = self.warnings_fail(compiled.project), compiled.project.flags
+        strict = self.warnings_fail(compiled.project)
         if not nodes and not sinks:
             return RunResults(command=command, target=target.name)
         if command != "test":
             check_supported(manifest, nodes)
         versions = self._versions(compiled)
-        fail_fast = options.get("fail_fast")
-        build_options = Options(
-            command,
-            threads=options.get("threads", THREADS),
-            fail_fast=flags.fail_fast if fail_fast is None else fail_fast,
-            target_dir=self.target_dir,
-            planned=plan_options(options),
-            cache=self._passes(compiled, versions, ignored=options.get("no_cache", False)),
-            within=within,
-            sinks=sinks,
-            turn=turn,
+        build_options = replace(
+            self._build_options(command, compiled, versions, options), within=within, sinks=sinks, turn=turn
         )
         run = with_adapted_tests(
             manifest, nodes, target, store_failures=options.get("store_failures", False), warnings_fail=strict
@@ -342,6 +333,19 @@ class Project:
             if turn is None and not options.get("empty", False):
                 note_durations(project_cache(self.target_dir), manifest, target.name, events)
         return results
+
+    def _build_options(self, command: Command, compiled: Compiled, versions: Versions, options: RunOptions) -> Options:
+        from engine.runtime.build import Options
+
+        fail_fast = options.get("fail_fast")
+        return Options(
+            command,
+            threads=options.get("threads", THREADS),
+            fail_fast=compiled.project.flags.fail_fast if fail_fast is None else fail_fast,
+            target_dir=self.target_dir,
+            planned=plan_options(options),
+            cache=self._passes(compiled, versions, ignored=options.get("no_cache", False)),
+        )
 
     def _versions(self, compiled: Compiled) -> Versions:
         from engine.plan.test_passes.compile_overrides import Versions

@@ -135,19 +135,30 @@ def difference(before: Sequence[StreamSource], now: Sequence[StreamSource], *, o
         if len(before) == len(now):
             return f"the order of its streams changed from {_names(before)} to {_names(now)}"
     pairs = [(old, new) for old in without for new in added if old.kind == new.kind == FILES]
+    return _changed_setting(pairs) or _moved_project(pairs) or _changed_streams(before, now)
+
+
+def _changed_setting(pairs: Sequence[tuple[StreamSource, StreamSource]]) -> str | None:
     for key in ("format", "connection"):
         for old, new in pairs:
             was, now_is = old.identity.get(key), new.identity.get(key)
             if _same_place(old, new) and None not in {was, now_is} and was != now_is:
                 return f"the {key} of '{new.name}' changed from {was} to {now_is}"
-    moved = [(old, new) for old, new in pairs if _moved(old, new)]
-    if moved:
-        old, new = moved[0]
-        roots = old.identity["root"], new.identity["root"]
-        return (
-            f"the project was moved from {roots[0]} to {roots[1]}: the files of '{new.name}' that were read are "
-            f"recorded under {old.identity['location']}, and all of them would be re-read"
-        )
+    return None
+
+
+def _moved_project(pairs: Sequence[tuple[StreamSource, StreamSource]]) -> str | None:
+    for old, new in pairs:
+        if _moved(old, new):
+            return (
+                f"the project was moved from {old.identity['root']} to {new.identity['root']}: the files of "
+                f"'{new.name}' that were read are recorded under {old.identity['location']}, and all of them would be "
+                "re-read"
+            )
+    return None
+
+
+def _changed_streams(before: Sequence[StreamSource], now: Sequence[StreamSource]) -> str:
     texts = [_texts(before), _texts(now)]
     tables = [[s.identity.get("table") for s in some] for some in (before, now)]
     if texts[0] == texts[1] and tables[0] != tables[1]:

@@ -43,17 +43,21 @@ def _event_times_reaching(
         for child, ids in zip(step.children, needed, strict=True):
             yield [c for c in child.columns if c.watermark and c.id in ids]
     elif isinstance(step, Aggregate):
-        sessions = any(key.column is not None and key.column.window == "session" for key in step.keys)
-        if query.mode == "complete" and not sessions:
-            return
-        columns = [key.column for key in step.keys if key.column is not None and key.column.watermark]
-        windows = {column.id for column in columns if column.window}
-        # Two windows are rejected by a rule of their own.
-        yield columns if len(windows) < 2 else []  # noqa: PLR2004
+        yield from _grouped_event_times(query, step)
     elif isinstance(step, (Distinct, Except)):
         sessions = any(c.window == "session" for c in step.child.columns)
         if query.mode != "complete" or sessions:
             yield [c for c in step.child.columns if c.watermark]
+
+
+def _grouped_event_times(query: StreamQuery, step: Aggregate) -> Iterator[list[PlanColumn]]:
+    key_columns = [key.column for key in step.keys if key.column is not None]
+    if query.mode == "complete" and not any(column.window == "session" for column in key_columns):
+        return
+    event_times = [column for column in key_columns if column.watermark]
+    windows = {column.id for column in event_times if column.window}
+    # Two windows are rejected by a rule of their own.
+    yield event_times if len(windows) < 2 else []  # noqa: PLR2004
 
 
 def unused_watermarks(query: StreamQuery) -> Iterator[QueryFinding]:
