@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -105,7 +104,7 @@ def test_a_fault_in_a_process_comes_with_its_trace(tmp_path, monkeypatch, starte
 _LEFT = """
 import os, signal, sys, time
 from pathlib import Path
-from engine.compile.templates.confined_process import confined
+from engine.compile.templates.confined_process import run_confined
 
 def work():
     Path(sys.argv[1]).write_text(str(os.getpid()))
@@ -114,15 +113,14 @@ def work():
     return bytes(10_000_000)
 
 parent = os.getpid()
-confined(work)
+run_confined(work)
 """
 
 
 def test_a_process_whose_asker_was_killed_ends_though_its_answer_is_long(tmp_path: Path) -> None:
     pid = tmp_path / "pid"
     asker = subprocess.Popen([sys.executable, "-c", _LEFT, str(pid)])
-    while not (pid.exists() and pid.read_text()):
-        time.sleep(0.01)
+    assert wait_until(lambda: pid.exists() and pid.read_text() != "")
     asker.kill()
     asker.wait()
     worker = int(pid.read_text())
