@@ -141,7 +141,7 @@ def test_a_server_that_goes_is_reported(window, tmp_path: Path, example: Manifes
             watched = window(address)
             page = watched.open("#/live")
             expect(page.locator("dl.tiles")).to_contain_text("of 1 model")
-        expect(page.locator("#told")).to_contain_text("The connection is lost")
+        expect(page.locator("#told")).to_contain_text("The connection is lost", timeout=15_000)
         watched.faults.clear()  # the browser's own words about the lost connection
 
 
