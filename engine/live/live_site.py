@@ -51,7 +51,7 @@ class LiveSite:
 
     Attributes:
         compiled: gives the project as it is used now.
-        kept: gives the ids of what is kept running: of these the results of earlier commands are not shown.
+        running_ids: gives the ids of what is kept running: of these the results of earlier commands are not shown.
     """
 
     compiled: Callable[[], Compiled]

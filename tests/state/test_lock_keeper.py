@@ -78,10 +78,15 @@ def test_the_locks_of_a_killed_run_are_held_until_its_jvm_is_gone(
     assert wait_until(lambda: is_free(table, monkeypatch))
 
 
+def _children() -> set[int]:
+    return {int(p) for p in Path(f"/proc/{os.getpid()}/task/{os.getpid()}/children").read_text().split()}
+
+
 def test_a_keeper_that_was_killed_does_not_stop_the_run(table: TableState, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = _children()  # what another test of this process has left
     with LockKeeper() as keeper, locked([table]) as locks:
         with keeper.keeping(locks):
-            (shell,) = [int(p) for p in Path(f"/proc/{os.getpid()}/task/{os.getpid()}/children").read_text().split()]
+            (shell,) = _children() - before
             os.kill(shell, signal.SIGKILL)
         assert not is_free(table, monkeypatch)
 

@@ -87,7 +87,7 @@
       found = await pageOf(where);
     } catch (error) {
       found = { title: "Error", page: h("div", { class: "page" }, h("p", { class: "notice bad" }, error.message)) };
-      console.error(error);
+      if (mine === turn && !error.stale) console.error(error);
     }
     if (mine !== turn) return;
     found = found || {
