@@ -132,6 +132,13 @@ def test_a_misspelled_key_is_the_only_finding(tmp_path) -> None:
     assert only(findings(tmp_path, files)).code == "unknown-column"
 
 
+def test_a_misspelled_column_is_no_hint_for_itself(tmp_path) -> None:
+    text = f"select o.itme, count(*) as n from {ORDERS} as o group by o.itme"
+    hints = [found.hint for found in findings(tmp_path, {"models/m.sql": text})]
+    assert len(hints) == 2
+    assert all("'o.item'" in hint and "itme" not in hint for hint in hints)
+
+
 def test_a_misspelled_aggregate_is_one_error(tmp_path) -> None:
     text = f"select item, summ(amount) as total from {ORDERS} group by item having summ(amount) > 1"
     found = findings(tmp_path, {"models/m.sql": text})

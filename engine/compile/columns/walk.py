@@ -172,8 +172,10 @@ class Walk:
             return
         offset = identifiers[missing.part].meta.get("start")
         if isinstance(offset, int):
-            close = difflib.get_close_matches(missing.name, missing.candidates, n=3, cutoff=0.6)
-            visible_names = sorted({name for name in missing.candidates if not name.startswith("_")})
+            # A result column takes the misspelled name of its column: `select f.orign .. group by f.orign`.
+            candidates = [name for name in missing.candidates if name != identifiers[-1].name.lower()]
+            close = difflib.get_close_matches(missing.name, candidates, n=3, cutoff=0.6)
+            visible_names = sorted({name for name in candidates if not name.startswith("_")})
             self.unresolved.setdefault(
                 offset, Unresolved(missing.name, tuple(close), offset, tuple(visible_names[:_KEPT]))
             )
