@@ -217,7 +217,7 @@
       if (this.view) this.paint();
       if (this.options.onFocus) this.options.onFocus(this.focus, this.near);
       // The card beside the graph may have made it narrower.
-      if (this.view && this.focus !== null) requestAnimationFrame(() => (this.path ? this.frame([...this.path.rows.keys()]) : this.uncover(this.focus)));
+      if (this.view && this.focus !== null) this.revealing = requestAnimationFrame(() => (this.path ? this.frame([...this.path.rows.keys()]) : this.uncover(this.focus)));
     }
 
     resized() {
@@ -267,6 +267,13 @@
         this.pending = 0;
         this.paint();
       });
+    }
+
+    /* Show a part that was in sight before, whether the box in the light is in it or not. */
+    restore({ x, y, scale }) {
+      cancelAnimationFrame(this.revealing);
+      this.fitted = true;
+      this.move(x, y, scale);
     }
 
     /* On paper the whole graph is shown, as wide as the paper is. */

@@ -46,8 +46,7 @@
         graph.redraw();
       }
       if (number >= 0 && (!graph.chosen || graph.chosen.has(number))) graph.light(number);
-      graph.fitted = true;
-      graph.move(was.view.x, was.view.y, was.view.scale);
+      graph.restore(was.view);
     }
     for (const id of was.tabs) {
       const tab = document.getElementById(id);
