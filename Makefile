@@ -175,6 +175,10 @@ joins: $(DEV) ## Compare random joins of streams, with NULL keys and late rows, 
 kills: $(DEMO) ## Kill builds of the example again and again, and compare its tables with those of a quiet run (KILLS_ARGS)
 	@$(BIN)/python -m tests.kills $(or $(KILLS_ARGS),--kills 50 --seed 1)
 
+.PHONY: sinks
+sinks: $(DEV) ## Deliver tables with random histories to PostgreSQL, from processes that are killed, and compare (SINKS_ARGS)
+	@$(BIN)/python -m tests.sinks $(or $(SINKS_ARGS),--count 100 --kills 50 --seed 1)
+
 .PHONY: store-faults
 store-faults: $(DEV) ## Refuse, cut off, delay and double requests of builds whose state is in a bucket, suspend a machine at them, and compare the tables (STORE_FAULTS_ARGS)
 	@$(BIN)/python -m tests.store_faults $(or $(STORE_FAULTS_ARGS),--faults 500 --seed 1)
@@ -233,6 +237,8 @@ nightly: ## The whole suite with the tests of the night, then new random queries
 	@$(MAKE) --no-print-directory gate-faults
 	$(SAY) "50 kills of the seed $(NIGHT)"
 	@$(MAKE) --no-print-directory kills KILLS_ARGS='--kills 50 --seed $(NIGHT)'
+	$(SAY) "300 random histories and 200 kills of deliveries of the seed $(NIGHT)"
+	@$(MAKE) --no-print-directory sinks SINKS_ARGS='--count 300 --kills 200 --seed $(NIGHT)'
 	$(SAY) "50 kills of Java while sessions are opened, used and closed, of the seed $(NIGHT)"
 	@$(BIN)/python -m tests.api.test_java_ends --kills 50 --seed $(NIGHT)
 	$(SAY) "60 projects in folders with random names of the seed $(NIGHT)"

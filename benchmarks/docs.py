@@ -137,7 +137,9 @@ def _opened(page: Any, site: Path) -> float:
     page.goto("about:blank")
     begin = time.perf_counter()
     page.goto(f"{site.as_uri()}/index.html#/graph")
-    page.wait_for_function("document.documentElement.dataset.ready === 'true' && document.querySelector('.mass, .box')")
+    page.wait_for_function(
+        "document.documentElement.dataset.ready === 'true' && document.querySelector('canvas.far:not([hidden]), .box')"
+    )
     return time.perf_counter() - begin
 
 

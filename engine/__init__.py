@@ -18,7 +18,7 @@ def load_ipython_extension(shell: Any) -> None:
 
 
 def __getattr__(name: str) -> Any:
-    """`Project`, loaded when it is asked for: every module of the engine imports this one."""
+    """Load `Project` on first use: every module of the engine imports this one."""
     if name != "Project":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from engine.api import Project

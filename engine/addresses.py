@@ -1,17 +1,10 @@
-"""Hosts and ports: the grammar that every client of a server reads in the same way.
+"""Hosts, ports and addresses: the one grammar for every client of a server.
 
-A host is a name of ASCII letters, an IPv4 address in four decimal numbers, or an IPv6 address. Everything that two
-programs could read differently is an error: blanks, letters beyond ASCII, `127.1` and `0177.0.0.1` (glibc and Java
-connect to different machines), percent signs (urllib decodes them), zones of IPv6 addresses.
-
-Lists of servers: Kafka's bootstrap servers.
-
-Web addresses: `https://host:port/path?query`, and the place of a catalog's tokens.
-
-Only a `WebAddress` is connected to (`engine.bounds.http_exchange`), and its server is the one that trust is asked for:
-a text is parsed by this module alone, and never joined as text.
-
-The address of a JDBC catalog in PostgreSQL: `jdbc:postgresql://host:port/database?option=value`.
+A host is a name of ASCII letters, an IPv4 address in four decimal numbers, or an IPv6 address. Whatever two programs
+could read differently is an error: blanks, letters beyond ASCII, `127.1` and `0177.0.0.1` (glibc and Java connect to
+different machines), percent signs (urllib decodes them), zones of IPv6 addresses. Also parsed here: lists of servers
+(Kafka), web addresses, and JDBC addresses of PostgreSQL (`jdbc:postgresql://host:port/database?option=value`).
+Only a parsed address is connected to, and its server is the one that trust is asked for.
 """
 
 from __future__ import annotations
@@ -43,7 +36,7 @@ class AddressError(ValueError):
 
 @dataclass(frozen=True, slots=True, order=True)
 class Server:
-    """`scheme` and `host` are in lower case, IPv6 is shortest, without brackets; `port` is always there."""
+    """A server: `scheme` and `host` in lower case, IPv6 in its shortest form without brackets."""
 
     scheme: str
     host: str
@@ -51,12 +44,11 @@ class Server:
 
     @property
     def host_text(self) -> str:
-        """The host as addresses have it: an IPv6 address in brackets."""
+        """Return the host as addresses write it: IPv6 in brackets."""
         return f"[{self.host}]" if ":" in self.host else self.host
 
     @property
     def is_loopback(self) -> bool:
-        """Whether what is sent does not leave this machine."""
         try:
             return ip_address(self.host).is_loopback
         except ValueError:
@@ -64,11 +56,7 @@ class Server:
 
 
 def server(scheme: str, text: str, default_port: int | None = None) -> Server:
-    """Parse `host`, `host:port` or `[IPv6]:port`.
-
-    Raises:
-        AddressError: the text is not a host with a port.
-    """
+    """Parse `host`, `host:port` or `[IPv6]:port`; raise AddressError if it is neither."""
     check_characters(text)
     match = _HOST_AND_PORT.fullmatch(text)
     if match is None or not match["host"]:
@@ -110,12 +98,7 @@ def _port(text: str | None, default: int | None) -> int:
 
 
 def check_characters(text: str) -> None:
-    """Check that a text has only characters that addresses have.
-
-    Raises:
-        AddressError: there is a blank, a control character, a letter beyond ASCII, or another that programs read
-            differently.
-    """
+    """Raise AddressError if a text has a blank, a control character, or one that programs read differently."""
     for character in text:
         if character in _BLANKS:
             raise AddressError(f"contains {_BLANKS[character]}")
@@ -128,35 +111,31 @@ def check_characters(text: str) -> None:
 
 
 def _beyond_ascii(text: str, character: str) -> str:
-    what = f"contains {unicodedata.name(character, 'a character').lower()} (U+{ord(character):04X})"
+    description = f"contains {unicodedata.name(character, 'a character').lower()} (U+{ord(character):04X})"
     authority = re.split(r"[/?#\\]", text.partition("://")[2] or text, maxsplit=1)[0].rpartition("@")[2]
-    shown = punycode(authority.partition(":")[0])
-    return f"{what}, and its host is {shown}" if shown != authority.partition(":")[0] else what
+    punycode_host = punycode(authority.partition(":")[0])
+    return (
+        f"{description}, and its host is {punycode_host}"
+        if punycode_host != authority.partition(":")[0]
+        else description
+    )
 
 
 def punycode(host: str) -> str:
-    """Return a host with each part that has letters beyond ASCII in punycode, so that look-alikes are seen."""
+    """Write each part of a host that has letters beyond ASCII in punycode, so that look-alikes are visible."""
     return ".".join(
         part if part.isascii() else f"xn--{part.lower().encode('punycode', 'replace').decode('ascii', 'replace')}"
         for part in host.split(".")
     )
 
 
-def listed(value: Any) -> Sequence[str]:
-    """Return the texts of a list of addresses, which is a list or has commas between them, without blanks around them.
-
-    Only ASCII blanks are taken off: other characters belong to an address, and are an error there.
-    """
+def split_addresses(value: Any) -> Sequence[str]:
+    """Split a list of addresses, given as a list or with commas; only ASCII blanks around an address are removed."""
     texts = value.split(",") if isinstance(value, str) else value if isinstance(value, (list, tuple)) else ()
     return [str(text).strip(" ") for text in texts]
 
 
 def kafka_server(text: str) -> Server:
-    """Parse `host:port`.
-
-    Raises:
-        AddressError: it is something else.
-    """
     return server("kafka", text)
 
 
@@ -166,7 +145,7 @@ _ADDRESS: Final = re.compile(r"(?:([A-Za-z][A-Za-z0-9+.-]*):)?//([^/?#]*)([^?#]*
 
 @dataclass(frozen=True, slots=True)
 class WebAddress:
-    """`path` is as written: empty, or begins with a slash; `login` is user and password, None: there are none."""
+    """A web address: `path` as written (empty, or with a leading slash), `login` as `user:password`."""
 
     server: Server
     path: str = ""
@@ -174,22 +153,17 @@ class WebAddress:
     login: str | None = field(default=None, repr=False)
 
     def __str__(self) -> str:
-        """The address without a login."""
         port = "" if self.server.port == PORTS[self.server.scheme] else f":{self.server.port}"
         query = f"?{self.query}" if self.query else ""
         return f"{self.server.scheme}://{self.server.host_text}{port}{self.path}{query}"
 
     @property
     def is_open(self) -> bool:
-        """Whether what is sent can be read on its way: plain http beyond this machine."""
+        """Return whether others can read what is sent: plain http to another machine."""
         return self.server.scheme == "http" and not self.server.is_loopback
 
     def below(self, path: str, query: str = "") -> WebAddress:
-        """Return a place below this one, on the same server.
-
-        Raises:
-            AddressError: the path or query has characters that addresses do not have.
-        """
+        """Return a place below this one on the same server; raise AddressError for wrong characters."""
         check_characters(path + query)
         if "#" in path + query or "?" in path:
             raise AddressError("has a path with ? or # in it")
@@ -197,11 +171,7 @@ class WebAddress:
 
 
 def web_address(text: str, *, login: bool = False) -> WebAddress:
-    """Parse an http or https address.
-
-    Raises:
-        AddressError: it is none, or programs could read it differently.
-    """
+    """Parse an http or https address; raise AddressError if it is none, or if programs could read it differently."""
     check_characters(text)
     match = _ADDRESS.fullmatch(text)
     scheme = (match[1] or "").lower() if match else ""
@@ -209,27 +179,23 @@ def web_address(text: str, *, login: bool = False) -> WebAddress:
         raise AddressError("does not begin with http:// or https://")
     _, authority, path, query, fragment = match.groups()
     if fragment is not None:
-        raise AddressError("contains #, and what follows it is not sent")
+        raise AddressError("contains #, and the text after it is not sent")
     user, at, place = authority.rpartition("@")
     if at and not login:
         raise AddressError("contains a login, and it is shown in messages")
     # A password with a slash in it would make its user the host, and a part of it the port.
     if "@" in user or (login and "@" in path + (query or "")):
-        raise AddressError("contains an @ whose place is not clear; one in a user or password is to be written as %40")
+        raise AddressError("contains an ambiguous @; write an @ in a user name or password as %40")
     return WebAddress(server(scheme, place, PORTS[scheme]), path, query or "", user if at else None)
 
 
-def token_address(uri: str, named: str | None) -> WebAddress:
-    """Return where a REST catalog's tokens are fetched.
-
-    Raises:
-        AddressError: either is not an address.
-    """
-    return web_address(named) if named else web_address(uri).below("v1/oauth/tokens")
+def token_address(uri: str, token_uri: str | None) -> WebAddress:
+    """Return where a REST catalog's tokens are fetched; raise AddressError if an address is wrong."""
+    return web_address(token_uri) if token_uri else web_address(uri).below("v1/oauth/tokens")
 
 
 def is_open(text: str) -> bool:
-    """Whether credentials that are sent to an address can be read on their way; False for what is not an address."""
+    """Return whether others can read credentials sent to an address; False if it is not an address."""
     try:
         return web_address(text, login=True).is_open
     except AddressError:
@@ -257,11 +223,7 @@ class PostgresAddress:
 
 
 def postgres_address(uri: str) -> PostgresAddress:
-    """Parse the address of a database.
-
-    Raises:
-        AddressError: it is none, or programs could read it differently.
-    """
+    """Parse the JDBC address of a database; raise AddressError for what programs could read differently."""
     check_characters(uri)
     if not uri.startswith(BEGIN):
         raise AddressError(f"does not begin with {BEGIN}")

@@ -20,7 +20,7 @@ _ANNOTATIONS = "\ufff9-\ufffb"
 _UNSEEN = re.compile(f"[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff{_BIDI}{IGNORABLE}{_ANNOTATIONS}]")
 _LINE_ENDS = re.compile("\n")
 _WHOLE = re.compile("[0-9]{1,18}")
-_NAMED = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
+_SHORT_ESCAPES = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 # `::name ...` at the start of a line, and `##[name` or `##vso[name` anywhere in it, are commands to the program that
 # runs a CI job and reads its output.
 _COMMAND_START = re.compile(r"(^[^\S\n]*):(?=:)", re.MULTILINE)
@@ -30,7 +30,7 @@ _COMMAND_MARK = re.compile(r"#(?=#[\w-]*\[)")
 def visible(text: str) -> str:
     if text.isascii() and text.replace("\n", "").isprintable():
         return text
-    return _UNSEEN.sub(_written, text)
+    return _UNSEEN.sub(_escaped, text)
 
 
 def one_line(text: str) -> str:
@@ -40,25 +40,25 @@ def one_line(text: str) -> str:
 
 
 def without_commands(text: str) -> str:
-    """The text with the commands to a CI system in it taken apart: it is shown, and not obeyed."""
+    """Break up commands to a CI system, so that they are displayed and not executed."""
     if "::" in text:
         text = _COMMAND_START.sub(r"\1\\x3a", text)
     return _COMMAND_MARK.sub(r"\\x23", text) if "##" in text else text
 
 
 def whole_number(text: str) -> int | None:
-    """The number, 0 or more, that somebody else wrote as a name or a text; None: it is none of at most 18 digits.
+    """Parse a number of at most 18 digits that somebody else wrote; None if it is none.
 
     `isdigit` is true of `²`, which int() rejects, and int() of more than 4,300 digits is an error.
     """
     return int(text) if _WHOLE.fullmatch(text) else None
 
 
-def _written(match: re.Match[str]) -> str:
+def _escaped(match: re.Match[str]) -> str:
     character = match[0]
     number = ord(character)
-    if character in _NAMED:
-        return _NAMED[character]
+    if character in _SHORT_ESCAPES:
+        return _SHORT_ESCAPES[character]
     if character <= "\xff":
         return f"\\x{number:02x}"
     return f"\\u{number:04x}" if character <= "\uffff" else f"\\U{number:08x}"

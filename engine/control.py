@@ -1,16 +1,8 @@
-"""Where the socket of a project and target is, and who owns it.
+"""The private socket of `engine start`, one for each project and target: its owner, its server and its clients.
 
-The folder is the user's alone. The name has the host in it: a home folder may be shared by several machines, and a
-socket works on one.
-
-One line of JSON on a socket: a request, or the answer to it.
-
-Answer requests on the private socket of a project and target.
-
-One thread accepts connections; each has a thread of its own, which receives one request `{"do": name, ...}` and answers
-`{}` or `{"error": {"code", "message", "hint"}}`.
-
-Ask the process that keeps a project running.
+The folder of the socket is the user's alone. The socket's name includes the host, because several machines may share
+a home folder. A request is one line of JSON, `{"do": name, ...}`; the reply is `{}` or `{"error": {"code", "message",
+"hint"}}`. One thread accepts connections, and each connection has a thread of its own.
 """
 
 from __future__ import annotations
@@ -30,7 +22,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from engine.errors import Diagnostic, EngineError, SetupError, StateError
-from engine.secrets import scrub
+from engine.secrets.scrubber import scrub
 from engine.user_cache import create_private, is_own, is_own_user, own_folder
 
 _FOLDER = "run"
@@ -40,7 +32,7 @@ _PEER = struct.Struct("3i")
 
 
 def socket_path(root: Path, target: str) -> Path | None:
-    """Return the path of the socket of a project and target; None if the user has no folder that is theirs alone."""
+    """Return the path of the socket of a project and target; None if the user has no private folder."""
     folder = own_folder(_FOLDER)
     if folder is None:
         return None
@@ -51,11 +43,7 @@ def socket_path(root: Path, target: str) -> Path | None:
 
 @contextmanager
 def address(path: Path) -> Iterator[str]:
-    """Yield an address of a socket that fits into the 108 bytes of `sun_path`, however long its path is.
-
-    Raises:
-        OSError: the folder cannot be opened.
-    """
+    """Yield an address of a socket that fits into the 108 bytes of `sun_path`, however long its path is."""
     folder = os.open(path.parent, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         yield f"/proc/self/fd/{folder}/{path.name}"
@@ -67,18 +55,16 @@ def is_private(path: Path) -> bool:
     return is_own(path.parent, private=True)
 
 
-def peer(connection: socket.socket) -> tuple[int, int]:
-    """Return the process id and the user id at the other end, as the kernel has them."""
+def peer_credentials(connection: socket.socket) -> tuple[int, int]:
+    """Return the process id and the user id of the other end, as the kernel reports them."""
     process, user, _ = _PEER.unpack(connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _PEER.size))
     return process, user
 
 
-def own(path: Path) -> int:
-    """Own a socket: return the descriptor of its lock, which is free when this process ends, however it does.
+def acquire(path: Path) -> int:
+    """Acquire a socket: return the descriptor of its lock, which the system frees when this process ends.
 
-    Raises:
-        StateError: `project-running`: another process owns it.
-        OSError: the lock cannot be made.
+    Raise StateError `project-running` if another process owns it, OSError if the lock cannot be created.
     """
     lock = _lock_file(path)
     for _ in range(_ATTEMPTS):
@@ -100,7 +86,7 @@ def own(path: Path) -> int:
 
 
 def release(path: Path, descriptor: int) -> None:
-    """Remove a socket that is owned, and free its lock."""
+    """Remove an acquired socket, and free its lock."""
     with suppress(OSError):
         path.unlink(missing_ok=True)
         _lock_file(path).unlink(missing_ok=True)
@@ -108,7 +94,7 @@ def release(path: Path, descriptor: int) -> None:
 
 
 def owner(path: Path) -> int | None:
-    """Return the process id of the owner of a socket, as it wrote it; None: not known."""
+    """Return the process id that the owner of a socket wrote; None: unknown."""
     try:
         return int(_lock_file(path).read_text(encoding="ascii"))
     except (OSError, ValueError):
@@ -121,9 +107,9 @@ def _lock_file(path: Path) -> Path:
 
 def _running(path: Path) -> StateError:
     number = owner(path)
-    which = f"process {number}" if number else "another process"
+    owner_text = f"process {number}" if number else "another process"
     hint = "Use it, or stop it first: engine stop."
-    return StateError("project-running", f"{which} keeps this project and target running already", hint)
+    return StateError("project-running", f"{owner_text} keeps this project and target running already", hint)
 
 
 LONGEST = 1024 * 1024
@@ -131,31 +117,21 @@ _CHUNK = 64 * 1024
 
 
 class MalformedError(Exception):
-    """What came is not a line of JSON with an object, or it is too long."""
+    """A message is not one line of JSON with an object, or it is too long."""
 
 
 def send(connection: socket.socket, message: Mapping[str, Any]) -> None:
-    """Send a line.
-
-    Raises:
-        OSError: the other end has left, or does not read (TimeoutError).
-    """
     connection.sendall(json.dumps(message, separators=(",", ":")).encode() + b"\n")
 
 
 def receive(connection: socket.socket, seconds: float) -> dict[str, Any]:
-    """Receive a line.
-
-    Raises:
-        OSError: the other end has left, or it did not come in time (TimeoutError).
-        MalformedError: it is too long, or not a JSON object.
-    """
-    until = time.monotonic() + seconds
+    """Receive one line; raise OSError (TimeoutError) if it is late, MalformedError if it is no JSON object."""
+    deadline = time.monotonic() + seconds
     received = bytearray()
     while (end := received.find(b"\n")) < 0:
         if len(received) > LONGEST:
             raise MalformedError(f"a line is longer than {LONGEST} bytes")
-        connection.settimeout(max(0.001, until - time.monotonic()))
+        connection.settimeout(max(0.001, deadline - time.monotonic()))
         chunk = connection.recv(_CHUNK)
         if not chunk:
             raise ConnectionResetError("the other end has left")
@@ -182,12 +158,7 @@ _log = logging.getLogger("engine.control")
 
 
 class ControlServer:
-    """The owner of a socket, from its construction until it is closed.
-
-    Raises:
-        StateError: `project-running`: another process owns the socket.
-        SetupError: `control-folder`: the socket cannot be made.
-    """
+    """Own a socket until `close`; the constructor raises `project-running` or `control-folder`."""
 
     def __init__(self, path: Path | None, handlers: Mapping[str, Handler]) -> None:
         self._handlers = handlers
@@ -203,16 +174,16 @@ class ControlServer:
         self._thread.start()
 
     def close(self, seconds: float = 5.0) -> None:
-        """Accept nothing more, give the requests that run some seconds to end, and remove the socket."""
+        """Accept no more connections, give running requests `seconds` to end, and remove the socket."""
         if self._closing:
             return
         self._closing = True
         # Wakes the thread that accepts.
         self._listener.shutdown(socket.SHUT_RDWR)
         self._thread.join()
-        until = time.monotonic() + seconds
+        deadline = time.monotonic() + seconds
         for worker in tuple(self._workers):
-            worker.join(max(0.0, until - time.monotonic()))
+            worker.join(max(0.0, deadline - time.monotonic()))
         self._listener.close()
         release(self._path, self._lock)
 
@@ -241,15 +212,15 @@ class ControlServer:
         try:
             # Whoever leaves, or does not read, wants no answer.
             with client, suppress(OSError):
-                if not is_own_user(peer(client)[1]):
+                if not is_own_user(peer_credentials(client)[1]):
                     return
-                answer = self._answer(client)
+                reply = self._reply(client)
                 client.settimeout(_ANSWER_SECONDS)
-                send(client, answer)
+                send(client, reply)
         finally:
             self._workers.discard(threading.current_thread())
 
-    def _answer(self, client: socket.socket) -> Mapping[str, Any]:
+    def _reply(self, client: socket.socket) -> Mapping[str, Any]:
         try:
             request = receive(client, REQUEST_SECONDS)
         except TimeoutError:
@@ -259,12 +230,12 @@ class ControlServer:
         name = request.pop("do", None)
         handler = self._handlers.get(name) if isinstance(name, str) else None
         if handler is None:
-            known = ", ".join(sorted(self._handlers))
-            return _error("request-invalid", f"unknown request {name!r}", f"Known: {known}.")
+            handler_names = ", ".join(sorted(self._handlers))
+            return _error("request-invalid", f"unknown request {name!r}", f"Known: {handler_names}.")
         try:
             handler(request)
         except EngineError as error:
-            return _as_answer(error.diagnostic)
+            return _error_reply(error.diagnostic)
         except Exception as error:  # noqa: BLE001 - the client gets it, and the server serves others
             _log.exception("a request failed")
             message = f"{type(error).__name__}: {error}"
@@ -273,24 +244,24 @@ class ControlServer:
 
 
 def _listen(path: Path | None) -> tuple[Path, int, socket.socket]:
-    """Own a socket and listen on it; raise StateError `project-running`, or OSError if the folder is not private."""
+    """Acquire a socket and listen on it; raise `project-running`, or OSError if the folder is not private."""
     if path is None:
         raise OSError("the user has no folder for it")
     create_private(path.parent)
     if not is_own(path.parent, private=True):
         raise PermissionError(1, f"{path.parent} is not a folder of this user alone")
-    lock = own(path)
+    lock = acquire(path)
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     # Clients see it when it listens.
-    fresh = path.with_suffix(".new")
+    unlinked = path.with_suffix(".new")
     try:
-        fresh.unlink(missing_ok=True)
-        with address(fresh) as name:
+        unlinked.unlink(missing_ok=True)
+        with address(unlinked) as name:
             listener.bind(name)
-        fresh.chmod(0o600)
+        unlinked.chmod(0o600)
         listener.listen(128)
         # In the place of one that a killed process left.
-        fresh.replace(path)
+        unlinked.replace(path)
     except BaseException:
         listener.close()
         release(path, lock)
@@ -298,13 +269,13 @@ def _listen(path: Path | None) -> tuple[Path, int, socket.socket]:
     return path, lock, listener
 
 
-def _as_answer(diagnostic: Diagnostic) -> dict[str, dict[str, str]]:
+def _error_reply(diagnostic: Diagnostic) -> dict[str, dict[str, str]]:
     message, hint = scrub(diagnostic.message), scrub(diagnostic.hint)
     return {"error": {"code": diagnostic.code, "message": message, "hint": hint}}
 
 
 def _error(code: str, message: str, hint: str) -> dict[str, dict[str, str]]:
-    return _as_answer(Diagnostic(code, message, hint))
+    return _error_reply(Diagnostic(code, message, hint))
 
 
 _CONNECT_SECONDS = 5.0
@@ -312,10 +283,9 @@ _CLIENT_SECONDS = 30.0
 
 
 def ask(path: Path | None, name: str, /, **arguments: Any) -> int | None:
-    """Have the owner of a socket carry out a request; return its id, None: nobody owns it, or not the user's process.
+    """Send a request to the owner of a socket; return its process id, or None if no process of this user owns it.
 
-    Raises:
-        StateError: the code, message and hint of the process; `process-lost`: it has ended, or does not answer.
+    Raise StateError with the reply's code, or `process-lost` if the process has ended or does not answer.
     """
     if path is None or not path.exists() or not is_private(path):
         return None
@@ -324,19 +294,19 @@ def ask(path: Path | None, name: str, /, **arguments: Any) -> int | None:
             connection.settimeout(_CONNECT_SECONDS)
             with address(path) as place:
                 connection.connect(place)
-            pid, user = peer(connection)
+            pid, user = peer_credentials(connection)
         except OSError:
             return None
         if not is_own_user(user):
             return None
         try:
             send(connection, {"do": name, **arguments})
-            answer = receive(connection, _CLIENT_SECONDS)
+            reply = receive(connection, _CLIENT_SECONDS)
         except (OSError, MalformedError) as error:
             message = f"process {pid}, which carried out the command, has ended or does not answer"
             hint = "Run the command again: rows that were committed are kept, and the next build continues there."
             raise StateError("process-lost", message, hint) from error
-    if (reason := answer.get("error")) is not None:
+    if (reason := reply.get("error")) is not None:
         raise _as_error(reason)
     return pid
 
@@ -346,5 +316,5 @@ def _as_error(reason: object) -> StateError:
 
     fields: Mapping[str, Any] = reason if isinstance(reason, dict) else {}
     code = fields.get("code")
-    known = code if isinstance(code, str) and code in CODES else "internal-error"
-    return StateError(known, str(fields.get("message", "")), str(fields.get("hint", "")))
+    handler_names = code if isinstance(code, str) and code in CODES else "internal-error"
+    return StateError(handler_names, str(fields.get("message", "")), str(fields.get("hint", "")))

@@ -24,15 +24,15 @@ from enum import StrEnum
 from typing import Any, Self
 
 from engine.diagnostics.codes import CODES
-from engine.secrets import scrub
+from engine.secrets.scrubber import scrub
 
 
 def causes(error: BaseException) -> Iterator[BaseException]:
     """Yield an error and those that led to it, the innermost last; the chain may be a ring (`raise e from e`)."""
-    passed: set[int] = set()
+    visited: set[int] = set()
     cause: BaseException | None = error
-    while cause is not None and id(cause) not in passed:
-        passed.add(id(cause))
+    while cause is not None and id(cause) not in visited:
+        visited.add(id(cause))
         yield cause
         cause = cause.__cause__ or cause.__context__
 
@@ -59,7 +59,7 @@ class Location:
 
 @dataclass(frozen=True, slots=True)
 class Diagnostic:
-    """One finding: what happened, where, and what to do; `hint` is empty where the message says it all."""
+    """One finding: what happened, where, and how to fix it; `hint` is empty if the message says it all."""
 
     code: str
     message: str
@@ -81,7 +81,6 @@ class Diagnostic:
         return self.level is Level.ERROR
 
     def to_dict(self) -> dict[str, Any]:
-        """The JSON form of design.md §2.5."""
         return {
             "level": self.level.value,
             "code": self.code,
@@ -115,8 +114,8 @@ class EngineError(Exception):
         self.diagnostics = (Diagnostic(code, message, hint, node=node, location=location),)
 
     @classmethod
-    def of(cls, diagnostics: Iterable[Diagnostic]) -> Self:
-        """An error of several findings; of none where what failed is reported already."""
+    def from_diagnostics(cls, diagnostics: Iterable[Diagnostic]) -> Self:
+        """Create an error with several findings; with none if the cause is already reported."""
         error = cls.__new__(cls)
         error.diagnostics = tuple(diagnostics)
         return error
@@ -125,8 +124,8 @@ class EngineError(Exception):
         return scrub("\n".join(map(str, self.diagnostics)))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """How it goes from one process to another: with all that it carries."""
-        return type(self).of, (self.diagnostics,)
+        """Pickle the error with all its findings."""
+        return type(self).from_diagnostics, (self.diagnostics,)
 
     @property
     def diagnostic(self) -> Diagnostic:
@@ -142,7 +141,7 @@ class ProjectError(EngineError):
 
 
 class SetupError(EngineError):
-    """Java, jars, catalog or session cannot be had."""
+    pass
 
 
 class StateError(EngineError):
@@ -155,21 +154,21 @@ class RunError(EngineError):
 
 @contextmanager
 def errors_at(location: Location | None) -> Iterator[None]:
-    """Give the errors of the block a place, where they have none."""
+    """Set the location of errors raised in the block that have none."""
     try:
         yield
     except EngineError as error:
-        error.diagnostics = tuple(found.at(location) for found in error.diagnostics)
+        error.diagnostics = tuple(diagnostic.at(location) for diagnostic in error.diagnostics)
         raise
 
 
-def near(name: str, known: Iterable[str]) -> str:
-    """A hint that names the nearest known names, or lists a few; empty if there are none."""
-    names = sorted(set(known))
-    close = difflib.get_close_matches(name, names, n=3, cutoff=0.6)
-    if close:
-        return "Did you mean " + " or ".join(f"'{c}'" for c in close) + "?"
+def near(name: str, candidates: Iterable[str]) -> str:
+    """Return a hint with the names nearest to a misspelled one, or else the first few; empty if there are none."""
+    names = sorted(set(candidates))
+    matches = difflib.get_close_matches(name, names, n=3, cutoff=0.6)
+    if matches:
+        return "Did you mean " + " or ".join(f"'{c}'" for c in matches) + "?"
     if not names:
         return ""
-    shown = ", ".join(names[:8]) + (", ..." if len(names) > len(names[:8]) else "")
-    return f"Known: {shown}."
+    listed = ", ".join(names[:8]) + (", ..." if len(names) > len(names[:8]) else "")
+    return f"Known: {listed}."

@@ -33,7 +33,7 @@ class Status(StrEnum):
 
     @property
     def failed(self) -> bool:
-        """Whether what depends on the node is skipped."""
+        """Return whether nodes that depend on this one are skipped."""
         return self in {Status.FAIL, Status.ERROR, Status.SKIPPED}
 
 
@@ -59,13 +59,7 @@ class StepStarted:
 
 @dataclass(frozen=True, slots=True)
 class ModelStarted:
-    """Node `index` of the run begins.
-
-    Attributes:
-        index: its place in the run, from 1.
-        unread: of a stream, how much input it has to read, by unit (`files`, `offsets`, `snapshots`), as far as the
-            plan could count it.
-    """
+    """Node `index` (from 1) of the run starts; `unread` counts a stream's input by unit, if the plan can."""
 
     node: str
     index: int
@@ -77,15 +71,16 @@ class ModelStarted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Metrics:
-    """The numbers of a micro-batch, or of several together.
+    """The numbers of one micro-batch, or of several.
 
     Attributes:
         rows_out: rows written; 0: nothing was committed.
-        rows_updated: those of `rows_out` that were in the table before, by their key.
-        rows_deleted: rows that were taken out of the table, by their key; they are not among `rows_out`.
+        rows_updated: rows of `rows_out` whose key the table already had.
+        rows_deleted: rows deleted by key; not part of `rows_out`.
         duplicates: rows that `dedup` dropped.
-        bad_records: records taken out because they could not be read, by input.
-        bad_reasons: one of the reasons of them, by input, without values of records.
+        skipped: records that are not rows, such as tombstones.
+        bad_records: unreadable records, by input.
+        bad_reasons: one reason for each input, without values of records.
     """
 
     rows_in: int = 0
@@ -95,6 +90,7 @@ class Metrics:
     late: int = 0
     duplicates: int = 0
     state_rows: int = 0
+    skipped: int = 0
     bad_records: Mapping[str, int] = field(default_factory=dict)
     bad_reasons: Mapping[str, str] = field(default_factory=dict)
     failed_checks: Mapping[str, int] = field(default_factory=dict)
@@ -104,7 +100,7 @@ class Metrics:
         return {f.name: getattr(self, f.name) for f in fields(Metrics)}
 
     def plus(self, later: Metrics) -> Metrics:
-        """Both together; what is held in state is what the later one says."""
+        """Return the sum of both; state is that of `later`."""
         return Metrics(
             rows_in=self.rows_in + later.rows_in,
             rows_out=self.rows_out + later.rows_out,
@@ -113,6 +109,7 @@ class Metrics:
             late=self.late + later.late,
             duplicates=self.duplicates + later.duplicates,
             state_rows=later.state_rows,
+            skipped=self.skipped + later.skipped,
             bad_records=_summed(self.bad_records, later.bad_records),
             bad_reasons={**later.bad_reasons, **self.bad_reasons},
             failed_checks=_summed(self.failed_checks, later.failed_checks),
@@ -126,7 +123,7 @@ def _summed(first: Mapping[str, int], second: Mapping[str, int]) -> dict[str, in
 
 @dataclass(frozen=True, slots=True)
 class HeldInState:
-    """What one step of a query holds between micro-batches."""
+    """What one step of a query keeps between micro-batches."""
 
     operator: str
     meaning: str
@@ -141,8 +138,8 @@ class BatchCommitted(Metrics):
 
     Attributes:
         watermark: UTC text.
-        replayed: it had been written before a crash; nothing is counted twice.
-        read: how much of `ModelStarted.unread` it read, by unit; a unit is missing where that is not known.
+        replayed: it was written before a crash; nothing is counted twice.
+        read: how much of `ModelStarted.unread` it read, by unit; a unit is missing if that is unknown.
     """
 
     node: str
@@ -157,13 +154,13 @@ class BatchCommitted(Metrics):
 
 @dataclass(frozen=True, slots=True)
 class Outcome(Metrics):
-    """How a model's turn ended; numbers are sums over its micro-batches.
+    """How a model's run ended; numbers are sums over its micro-batches.
 
     Attributes:
-        message: why, in one line; empty for success.
+        message: the reason in one line; empty for success.
         watermark: the last one, UTC text.
-        event_times: the newest event time of each input of a query with several watermarks; None: it had no row.
-        more: its turn ended before it had read all there was (`engine start`).
+        event_times: the newest event time of each input of a query with several watermarks; None: it had no rows.
+        more: the run stopped with input left (`engine start`).
     """
 
     status: Status
@@ -190,13 +187,9 @@ class ModelFinished(Outcome):
 
 @dataclass(frozen=True, slots=True)
 class TestFinished:
-    """A test ended.
+    """A test ended; `failures` counts failing rows, or expectations of a unit test.
 
-    Attributes:
-        index: its place in the run, from 1.
-        failures: failing rows of a data test, expectations of a unit test that do not hold.
-        at: when it ended, UTC.
-        passed_at: when it passed last with the same model, rows and text, so that it did not run; empty: it ran.
+    `passed_at` is when it last passed with the same model, rows and text, and was therefore not run; empty: it ran.
     """
 
     node: str
@@ -215,6 +208,30 @@ class TestFinished:
 
 
 @dataclass(frozen=True, slots=True)
+class SinkFinished:
+    """A delivery ended.
+
+    Attributes:
+        index: its place in the run, from 1.
+        place: where it delivers, for people.
+        rows_out: rows that it inserted or updated.
+        rows_deleted: rows that it deleted, by their key.
+        at: when it ended, UTC.
+    """
+
+    node: str
+    index: int
+    total: int
+    status: Status
+    seconds: float
+    place: str
+    rows_out: int = 0
+    rows_deleted: int = 0
+    message: str = ""
+    at: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Diagnosed:
     diagnostic: Diagnostic
 
@@ -226,14 +243,7 @@ class RunFinished:
 
 @dataclass(frozen=True, slots=True)
 class TurnStarted:
-    """`--watch` runs what is due after an edit.
-
-    Attributes:
-        number: of the turn, from 1; the first one follows no edit.
-        files: that were written, made or removed, relative to the project.
-        due: how many nodes will run; None: not known, because the project has errors.
-        at: when it begins, UTC.
-    """
+    """`--watch` starts run `number` (from 1) after an edit of `files`; `due` is None if the project has errors."""
 
     number: int
     files: tuple[str, ...]
@@ -244,7 +254,7 @@ class TurnStarted:
 
 @dataclass(frozen=True, slots=True)
 class TurnFinished:
-    """A turn of `--watch` is over; `seconds` since its edit was noticed; `at` in UTC."""
+    """A run of `--watch` ended; `seconds` counts from when its edit was noticed."""
 
     number: int
     seconds: float
@@ -259,7 +269,7 @@ class SessionRestarted:
 
 @dataclass(frozen=True, slots=True)
 class LiveStarted:
-    """`engine start` runs; commits carry `run_id`; `at` in UTC."""
+    """`engine start` began; its commits carry `run_id`."""
 
     run_id: str
     target: str
@@ -281,17 +291,14 @@ class NodeState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class NodeStateChanged:
-    """A node of `engine start` is in another state.
+    """A node of `engine start` changed its state.
 
     Attributes:
-        state: idle: up to date; queued: a turn is due; running; waiting: for the node that `reason` names, which must
-            succeed first; backing off: its last turn failed for a reason that can pass, and it is tried again;
-            standby: another process writes its table, and this one takes over when that one ends; paused; failed: an
-            edit of the project is needed.
-        reason: why, in words: "new input in sales.orders", "orders committed", the first line of an error.
-        at: when, UTC.
-        until: when a node that backs off is tried again, or a scheduled one is due, UTC; empty: not known.
-        took_over: it was on standby, and from now on this process writes its table.
+        state: idle: up to date; queued: a run is due; waiting: for the node that `reason` names; backing off: retried
+            after a failure that can pass; standby: another process writes its table; failed: it needs an edit.
+        reason: in words: "new input in sales.orders", "orders committed", the first line of an error.
+        until: when a node that backs off is retried, or a scheduled one is due, UTC; empty: unknown.
+        took_over: it was on standby, and this process writes its table from now on.
     """
 
     node: str
@@ -304,14 +311,7 @@ class NodeStateChanged:
 
 @dataclass(frozen=True, slots=True)
 class NodeTurnStarted:
-    """A node's turn begins: a bounded run of a model and its tests.
-
-    Attributes:
-        node: id of the model; of a test of sources, of the test.
-        number: of this node's turns, from 1.
-        waited: seconds since it was due.
-        at: when it begins, UTC.
-    """
+    """A run of a model and its tests starts: the node's run `number` (from 1), `waited` seconds after it was due."""
 
     node: str
     number: int
@@ -322,15 +322,7 @@ class NodeTurnStarted:
 
 @dataclass(frozen=True, slots=True)
 class NodeTurnFinished:
-    """A node's turn is over.
-
-    Attributes:
-        node: as in `NodeTurnStarted`.
-        status: of the model; `error` if the turn could not begin.
-        more: it has not read all there was; another turn is due.
-        message: why it failed, in one line; empty if it did not.
-        at: when it ended, UTC.
-    """
+    """A run of a node ended; `more`: input is left, and another run is due. `message` is empty unless it failed."""
 
     node: str
     number: int
@@ -343,15 +335,13 @@ class NodeTurnFinished:
 
 @dataclass(frozen=True, slots=True)
 class ProjectReloaded:
-    """`engine start` has read the project again.
+    """`engine start` re-read the project.
 
     Attributes:
-        files: that were edited, relative to the project; empty: it was asked to.
-        changed: ids of nodes whose new definition is used from their next turn on.
-        rejected: why the project as it is now is not used, or not all of it; empty: it is.
-        at: when, UTC.
-        unused: ids of the nodes that continue as they were, while the rest of the edit is used; empty: nothing of a
-            rejected edit is used.
+        files: edited files, relative to the project; empty: on request.
+        changed: nodes whose new definition is used from their next run on.
+        rejected: why all or part of the edit is not used; empty: all of it is.
+        unused: nodes that keep their old definition while the rest of the edit is used; empty: none of it is used.
     """
 
     files: tuple[str, ...]
@@ -363,15 +353,15 @@ class ProjectReloaded:
 
     @property
     def rejection(self) -> str:
-        """What of the edit is not used, and why, in a sentence; empty: all of it is used."""
+        """Return which part of the edit is not used, and why, in a sentence; empty: all of it is used."""
         if not self.rejected:
             return ""
         if not self.unused:
             return f"the edited project is not used: {self.rejected}"
         names = [f"'{node.partition('.')[2]}'" for node in self.unused]
-        several = f"{', '.join(names[:-1])} and {names[-1]}" if names[1:] else names[0]
-        ways = "which continue as they were" if names[1:] else "which continues as it was"
-        return f"the edit is used but for {several}, {ways}: {self.rejected}"
+        listed = f"{', '.join(names[:-1])} and {names[-1]}" if names[1:] else names[0]
+        clause = "which continue as they were" if names[1:] else "which continues as it was"
+        return f"the edit is used but for {listed}, {clause}: {self.rejected}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -385,7 +375,7 @@ class MaintenanceFinished:
 
 @dataclass(frozen=True, slots=True)
 class SessionClosed:
-    """`engine start` gave Java back; `reason` says why. It is opened again when there is work."""
+    """`engine start` shut Java down; it restarts when there is work."""
 
     reason: str
     at: str
@@ -401,9 +391,11 @@ LiveEvent = (
     LiveStarted | NodeStateChanged | NodeTurnStarted | NodeTurnFinished | ProjectReloaded | MaintenanceFinished
     | SessionClosed | LiveStopped
 )  # fmt: skip
+# How a node of a run ended.
+Finished = ModelFinished | TestFinished | SinkFinished
 Event = (
-    RunStarted | StepStarted | ModelStarted | BatchCommitted | ModelFinished | TestFinished | Diagnosed | RunFinished
-    | TurnStarted | TurnFinished | SessionRestarted | LiveEvent
+    RunStarted | StepStarted | ModelStarted | BatchCommitted | Finished | Diagnosed | RunFinished | TurnStarted
+    | TurnFinished | SessionRestarted | LiveEvent
 )  # fmt: skip
 Emit = Callable[[Event], None]
 
@@ -415,7 +407,7 @@ class RunResults:
     target: str = ""
     started_at: str = ""
     seconds: float = 0.0
-    results: tuple[ModelFinished | TestFinished, ...] = ()
+    results: tuple[Finished, ...] = ()
     diagnostics: tuple[Diagnostic, ...] = ()
     batches: tuple[BatchCommitted, ...] = ()
 
@@ -436,17 +428,17 @@ def now() -> str:
 
 
 def fold(events: Iterable[Event]) -> RunResults:
-    collected = _Fold()
+    fold_state = _Fold()
     for event in events:
-        collected.add(event)
-    return collected.done()
+        fold_state.add(event)
+    return fold_state.run_results()
 
 
 @dataclass(slots=True)
 class _Fold:
     started: RunStarted | None = None
     seconds: float = 0.0
-    results: list[ModelFinished | TestFinished] = field(default_factory=list)
+    results: list[Finished] = field(default_factory=list)
     diagnostics: list[Diagnostic] = field(default_factory=list)
     batches: list[BatchCommitted] = field(default_factory=list)
 
@@ -454,7 +446,7 @@ class _Fold:
         match event:
             case RunStarted():
                 self.started = event
-            case ModelFinished() | TestFinished():
+            case ModelFinished() | TestFinished() | SinkFinished():
                 self.results.append(event)
             case Diagnosed():
                 self.diagnostics.append(event.diagnostic)
@@ -465,13 +457,13 @@ class _Fold:
             case _:
                 pass
 
-    def done(self) -> RunResults:
-        s = self.started
+    def run_results(self) -> RunResults:
+        run_started = self.started
         return RunResults(
-            run_id=s.run_id if s else "",
-            command=s.command if s else "",
-            target=s.target if s else "",
-            started_at=s.at if s else "",
+            run_id=run_started.run_id if run_started else "",
+            command=run_started.command if run_started else "",
+            target=run_started.target if run_started else "",
+            started_at=run_started.at if run_started else "",
             seconds=self.seconds,
             results=tuple(self.results),
             diagnostics=tuple(self.diagnostics),

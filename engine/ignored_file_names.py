@@ -14,10 +14,10 @@ _SUMMARIES: Final = ("_metadata", "_common_metadata")
 
 
 def is_listed(name: str) -> bool:
-    """Return whether Spark lists a file, or looks into a folder, of this name: `_date=2024` is a folder of Hive."""
+    """Return whether Spark lists a file, or searches a folder, of this name: `_date=2024` is a folder of Hive."""
     return name.startswith(_SUMMARIES) or (holds_rows(name) and not name.endswith(_UNFINISHED))
 
 
 def holds_rows(name: str) -> bool:
-    """Return whether a listed file of this name is read: a stream notes `_metadata` as well, and reads none of it."""
+    """Return whether Spark reads a listed file of this name; a stream also lists `_metadata`, but reads none of it."""
     return not name.startswith(".") and ("=" in name or not name.startswith("_"))

@@ -55,6 +55,9 @@ listens kills the process, fails, or acts on the table as somebody else would. T
     table cloned    a table is there over the files of another target's, and has no state
     state cloned    it has one, and is still noted as one to be dropped
     clone noted     it is not any more
+    sink written    changes are in the transaction of a sink's target, their position is not; table: the sink
+    sink committing  the position is too, nothing is committed
+    sink committed  the transaction is committed
     expired         the earlier snapshots of the table are gone, model.json names one of them
     java started    the JVM of a session answers, and nothing is connected to it
     connected       there is a session, and nobody has it
@@ -74,13 +77,13 @@ _listeners: tuple[Listener, ...] = ()
 
 
 def reach(point: str, table: str, batch: int | None = None, where: str = "") -> None:
-    """Pass a point: whoever listens acts before the next line runs."""
+    """Pass a point: listeners act before the next line runs."""
     for listen in _listeners:
         listen(point, table.replace("`", "").rsplit(".", 1)[-1], batch, where)
 
 
 def listen(listener: Listener) -> Callable[[], None]:
-    """Have each point tell a listener who passes, in the thread that does; returns what ends that."""
+    """Call a listener at each point, in the thread that passes it; return a function that ends that."""
     global _listeners  # noqa: PLW0603 - of the process, like the faults that it stands for
     _listeners += (listener,)
 

@@ -8,7 +8,8 @@ r"""How a path of this machine is written for each program that takes it as text
     sqlite      SQLite decodes it, in Python and in Java                      as encoded, with options behind a `?`
 
 A program that gets another form than it expects writes beside the project: an encoded path that nobody decodes is the
-folder `a%20b`. See docs/design/022-paths-as-text.md.
+folder `a%20b`. No single form works for all; 51 letters and words were tried with each program (Spark 4.1.4, Hadoop
+3.4.2, Iceberg 1.12.0, SQLite 3.50.3), and `python -m tests.odd_folders` runs all commands in folders with such names.
 """
 
 from __future__ import annotations
@@ -36,24 +37,23 @@ _NO_TEXT: Final = re.compile("[\ud800-\udfff]")
 
 
 def hadoop(path: Path | str) -> str:
-    """An absolute path as a location of Hadoop's."""
     return f"file:{path}"
 
 
 def iceberg(path: Path | str) -> str:
-    """An absolute path as a location of Iceberg's: Hadoop's, with the slashes that tables record."""
+    """Return an absolute path as an Iceberg location: Hadoop's, with the slashes that tables record."""
     return f"file://{path}"
 
 
 def literally(location: str) -> str:
-    """A location of Hadoop's for Spark's readers, with nothing in it that is taken for a pattern."""
+    """Escape a Hadoop location for Spark's readers, so that nothing in it is a pattern."""
     return _PATTERN.sub(r"\\\g<0>", location)
 
 
 def pattern_letter(text: str) -> str:
-    """The last letter by which Hadoop takes a path, or a part of one, for a pattern; empty: there is none."""
-    found: list[str] = _PATTERN.findall(text)
-    return found[-1] if found else ""
+    """Return the last letter by which Hadoop takes a path for a pattern; empty: there is none."""
+    match: list[str] = _PATTERN.findall(text)
+    return match[-1] if match else ""
 
 
 def has_wildcard(part: str) -> bool:
@@ -61,18 +61,18 @@ def has_wildcard(part: str) -> bool:
 
 
 def names_of_pattern(part: str) -> re.Pattern[str]:
-    """The names that Hadoop finds for one part of a pattern, or some more: a class of letters is any letter."""
-    found, depth = [], 0
+    """Return an expression for names that match one part of a Hadoop pattern; a class matches any letter."""
+    match, depth = [], 0
     for piece in _TOKENS.findall(part):
         if piece == "{":
-            found.append("(?:")
+            match.append("(?:")
             depth += 1
         elif depth and piece in ",}":
-            found.append("|" if piece == "," else ")")
+            match.append("|" if piece == "," else ")")
             depth -= piece == "}"
         else:
-            found.append({"*": ".*", "?": "."}.get(piece) or ("." if piece[0] == "[" else re.escape(piece[-1])))
-    return re.compile("".join(found) + ")" * depth, re.DOTALL)
+            match.append({"*": ".*", "?": "."}.get(piece) or ("." if piece[0] == "[" else re.escape(piece[-1])))
+    return re.compile("".join(match) + ")" * depth, re.DOTALL)
 
 
 def encoded(path: Path | str) -> str:
@@ -80,21 +80,17 @@ def encoded(path: Path | str) -> str:
 
 
 def encoded_path(path: Path | str) -> str:
-    """The folder that a program uses which is given an encoded path, and decodes nothing."""
+    """Return the folder that a program uses if it is given an encoded path and decodes nothing."""
     return quote(os.fsencode(path))
 
 
 def sqlite(path: Path, options: str) -> str:
-    """An absolute path as the address of a SQLite file; Java wants `jdbc:sqlite:` before it."""
+    """Return an absolute path as the address of a SQLite file; Java wants `jdbc:sqlite:` before it."""
     return f"{encoded(path)}?{options}"
 
 
 def class_path(paths: Iterable[Path]) -> str:
-    """Files as Java's class path, in which nothing can be escaped.
-
-    Raises:
-        SetupError: `java-start`, one of them has a colon in its path.
-    """
+    """Return Java's class path of files, which has no escapes; raise SetupError `java-start` for a colon in a path."""
     parts = [str(path) for path in paths]
     if wrong := next((part for part in parts if os.pathsep in part), ""):
         message = f"{wrong} has a colon in its path, and Java takes that for the end of an entry of its class path"
@@ -103,19 +99,19 @@ def class_path(paths: Iterable[Path]) -> str:
     return os.pathsep.join(parts)
 
 
-def of_location(location: str) -> str | None:
-    """The path behind a location as Hadoop and Iceberg have it, in which nothing is encoded; None: it is elsewhere."""
-    found = _LOCAL.match(location)
-    return f"/{location[found.end() :]}" if found else None
+def path_of_location(location: str) -> str | None:
+    """Return the path of a location of Hadoop or Iceberg, where nothing is encoded; None: it is elsewhere."""
+    match = _LOCAL.match(location)
+    return f"/{location[match.end() :]}" if match else None
 
 
 def decoded(uri: str) -> str:
-    """A URI of Java's, of any file system, as the location that Hadoop prints."""
+    """Return a Java URI, of any file system, as the location that Hadoop prints."""
     return _LOCAL.sub("file:/", unquote(uri), count=1)
 
 
 def name_fault(path: Path | str) -> str:
-    """Why Java cannot open a file or folder because of its name, in a few words; empty: it can."""
+    """Return why Java cannot open a file because of its name, in a few words; empty: it can."""
     try:
         # Where the locale is `C`, each byte beyond ASCII is such a letter, also those of UTF-8.
         os.fsencode(path).decode("utf-8")
@@ -123,7 +119,7 @@ def name_fault(path: Path | str) -> str:
         byte = error.object[error.start]
         return f"has the byte 0x{byte:02X} in its name, which is not UTF-8, and Java cannot open it"
     except UnicodeEncodeError:
-        found = _NO_TEXT.search(str(path))
-        letter = found[0] if found else ""
+        match = _NO_TEXT.search(str(path))
+        letter = match[0] if match else ""
         return f"has the letter {letter!a} in its name, which is not UTF-8, and Java cannot open it"
     return ""

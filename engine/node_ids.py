@@ -16,12 +16,12 @@ TESTS = "tests."
 
 
 def data_test_name(*parts: str | None) -> str:
-    """The name of a data test, made from its kind, model and column as dbt does."""
+    """Build the name of a data test from its kind, model and column, as dbt does."""
     return _NOT_WORD.sub("_", "_".join(part for part in parts if part))
 
 
 def data_test_id(name: str, tested: str) -> str:
-    """The id of a listed data test; as in dbt, a hash at its end distinguishes equal names of two lists."""
+    """Build the id of a data test; as in dbt, a hash at its end distinguishes equal names of two lists."""
     return f"{_TEST}{name}.{hashlib.blake2b(f'{tested} {name}'.encode(), digest_size=5).hexdigest()}"
 
 
@@ -30,7 +30,7 @@ def rest_of(node_id: str) -> str:
 
 
 def shown_name(node_id: str) -> str:
-    """What to call a node by its id: a data test without its hash, the tests of a model or source as such."""
+    """Return the display name of a node: a data test without its hash, `tests of NAME` for the tests of a node."""
     kind, _, name = node_id.partition(".")
     if f"{kind}." == TESTS:
         return f"tests of {shown_name(name)}"
@@ -38,7 +38,7 @@ def shown_name(node_id: str) -> str:
 
 
 def repeated(ids: Iterable[str]) -> Iterator[Diagnostic]:
-    """Findings about ids that several nodes have: of these only the last one would be there."""
+    """Report ids that several nodes share: only the last of these nodes would exist."""
     for node_id, number in Counter(ids).items():
         if number > 1:
             message = f"{number} nodes have the id '{node_id}'"

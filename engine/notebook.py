@@ -26,16 +26,16 @@ from engine.package_source import install_hint
 
 _ROWS = 20
 _count = click.option("-n", "--limit", type=click.IntRange(min=1), default=_ROWS)
-Answer = TypeVar("Answer")
+Result = TypeVar("Result")
 
 
 def register(shell: InteractiveShell) -> None:
     shell.register_magics(HeadraceMagics)
 
 
-def _told(call: Callable[..., Answer]) -> Callable[..., Answer]:
+def _as_notebook_error(call: Callable[..., Result]) -> Callable[..., Result]:
     @functools.wraps(call)
-    def answer(*arguments: Any) -> Answer:
+    def reporting_errors(*arguments: Any) -> Result:
         try:
             return call(*arguments)
         except EngineError as error:
@@ -43,7 +43,7 @@ def _told(call: Callable[..., Answer]) -> Callable[..., Answer]:
         except click.UsageError as error:
             raise NotebookError(error.format_message()) from None
 
-    return answer
+    return reporting_errors
 
 
 @click.command(add_help_option=False)
@@ -80,7 +80,7 @@ class HeadraceMagics(Magics):
     _project: Project | None = None
 
     @line_magic
-    @_told
+    @_as_notebook_error
     def project(self, line: str) -> Project:
         """`%project PATH --target NAME`: choose the project."""
         project: Project = _read(_project_line, line)
@@ -89,11 +89,11 @@ class HeadraceMagics(Magics):
         return project
 
     @cell_magic
-    @_told
+    @_as_notebook_error
     def model(self, line: str, cell: str) -> Any:
         """`%%model -n 20`: the first rows of the query in the cell; `--sql`: what Spark would run."""
         limit, sql = _read(_model_line, line)
-        project = self._chosen()
+        project = self._current_project()
         compiled, model = compile_query(project, cell)
         if sql:
             return Code(model.sql, language="sql")  # type: ignore[no-untyped-call]
@@ -104,13 +104,13 @@ class HeadraceMagics(Magics):
         return _pandas().DataFrame(rows.rows, columns=rows.names)
 
     @line_magic
-    @_told
+    @_as_notebook_error
     def table(self, line: str) -> Any:
         """`%table NAME -n 20`: rows of a model's table."""
         from engine.lake.lake_reader import Lake
 
         name, limit = _read(_table_line, line)
-        compiled = self._chosen().compile()
+        compiled = self._current_project().compile()
         models = {model.name: model for model in compiled.manifest.models}
         if name not in models:
             raise UsageError("usage", f"model '{name}' not found", near(name, models))
@@ -118,17 +118,19 @@ class HeadraceMagics(Magics):
         if not model.keeps_rows:
             hint = f"Run a query in a %%model cell that reads {{{{ ref('{name}') }}}}."
             raise UsageError("usage", f"'{name}' is a {model.materialized}, which stores no rows", hint)
-        found = Lake(compiled.target.catalog).arrow(relation.schema, relation.name, limit)
-        if found is None:
+        table_rows = Lake(compiled.target.catalog).arrow(relation.schema, relation.name, limit)
+        if table_rows is None:
             hint = f"Build it first: engine build -s +{name}"
             raise RunError("table-missing", f"the table {relation} does not exist yet", hint, node=name)
         _pandas()
-        return found.to_pandas()
+        return table_rows.to_pandas()
 
-    def _chosen(self) -> Project:
+    def _current_project(self) -> Project:
         if self._project is None:
-            here = Path.cwd()
-            self._project = Project(next((f for f in (here, *here.parents) if (f / "project.yml").is_file()), here))
+            current = Path.cwd()
+            self._project = Project(
+                next((f for f in (current, *current.parents) if (f / "project.yml").is_file()), current)
+            )
         return self._project
 
 

@@ -31,38 +31,38 @@ def install_hint(extra: str) -> str:
 
 
 def pinned_requirement(extra: str = "") -> str:
-    """Return a requirement for pip that gives this version of Headrace on another machine.
+    """Return a requirement for pip that installs this version of Headrace on another machine.
 
-    A repository or an archive that this installation came from is named with its commit or hash (PEP 610). Otherwise a
-    wheel is, in the folder where pip runs.
+    It names the repository or archive of this installation with its commit or hash (PEP 610), or else a wheel in pip's
+    working folder.
     """
-    chosen = f"[{extra}]" if extra else ""
+    extras = f"[{extra}]" if extra else ""
     if PUBLISHED:
-        return f"headrace{chosen}=={__version__}"
+        return f"headrace{extras}=={__version__}"
     address = _origin(_direct_url())
-    return f"headrace{chosen} @ {address}" if address else f"./{WHEEL}{chosen}"
+    return f"headrace{extras} @ {address}" if address else f"./{WHEEL}{extras}"
 
 
 def source_note() -> str:
-    """Return what a reader of the workflow has to know, as lines of comment; empty: nothing."""
+    """Return comment lines on where the workflow gets Headrace from; empty: nothing to explain."""
     if PUBLISHED:
         return ""
     if _origin(_direct_url()):
         return "# Headrace comes from where the one that wrote this file came from.\n"
     return (
-        f"# Headrace is on no package index: put the wheel {WHEEL} beside project.yml, and commit it.\n"
+        f"# Headrace is on no package index: put the wheel {WHEEL} next to project.yml, and commit it.\n"
         "# In a clone of Headrace: python -m pip wheel --no-deps -w <folder of the project> .\n"
     )
 
 
 def _packages(extra: str) -> Iterator[str]:
     try:
-        wanted = distribution("headrace").requires or ()
+        requirements = distribution("headrace").requires or ()
     except PackageNotFoundError:
         return
-    for requirement in wanted:
-        if (found := _EXTRA.search(requirement)) and found[1] == extra:
-            yield requirement[: found.start()].strip()
+    for requirement in requirements:
+        if (direct_url := _EXTRA.search(requirement)) and direct_url[1] == extra:
+            yield requirement[: direct_url.start()].strip()
 
 
 def _direct_url() -> Mapping[str, Any]:
@@ -73,16 +73,16 @@ def _direct_url() -> Mapping[str, Any]:
     return content if isinstance(content, dict) else {}
 
 
-def _origin(found: Mapping[str, Any]) -> str:
-    """The pinned address of an installation, without a login; empty: others cannot fetch it, or it is not pinned."""
+def _origin(direct_url: Mapping[str, Any]) -> str:
+    """Return the pinned address of an installation, without a login; empty if it is not pinned or not public."""
     try:
-        parts = urlsplit(str(found.get("url") or ""))
+        parts = urlsplit(str(direct_url.get("url") or ""))
     except ValueError:
         return ""
     address = urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment=""))
     if not _PLAIN_ADDRESS.fullmatch(address):
         return ""
-    repository, archive = found.get("vcs_info"), found.get("archive_info")
+    repository, archive = direct_url.get("vcs_info"), direct_url.get("archive_info")
     if isinstance(repository, dict) and repository.get("vcs") == "git":
         commit = str(repository.get("commit_id") or "")
         return f"git+{address}@{commit}" if _COMMIT.fullmatch(commit) else ""

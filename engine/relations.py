@@ -1,7 +1,4 @@
-"""What an Iceberg table is called, and how it is partitioned and sorted: records of models and of the lake alike.
-
-Names of columns in Spark's SQL.
-"""
+"""Names of Iceberg tables and columns, and how a table is partitioned and sorted."""
 
 from __future__ import annotations
 
@@ -12,7 +9,7 @@ _NAMES = {"truncate": "trunc"}
 
 @dataclass(frozen=True, slots=True)
 class Relation:
-    """An Iceberg table or view by its full name; a schema of several levels has dots between them."""
+    """The full name of an Iceberg table or view; a schema of several levels has dots between them."""
 
     catalog: str
     schema: str
@@ -32,7 +29,7 @@ class Relation:
 
 @dataclass(frozen=True, slots=True)
 class Partition:
-    """One partition field: transform (identity, year, month, day, hour, bucket, truncate), column, number, name."""
+    """A partition field; `transform` is identity, year, month, day, hour, bucket or truncate."""
 
     transform: str
     column: str
@@ -41,13 +38,13 @@ class Partition:
 
     @property
     def field_name(self) -> str:
-        given = f"{self.column}_{_NAMES.get(self.transform, self.transform)}"
-        return self.name or (self.column if self.transform == "identity" else given)
+        default_name = f"{self.column}_{_NAMES.get(self.transform, self.transform)}"
+        return self.name or (self.column if self.transform == "identity" else default_name)
 
 
 @dataclass(frozen=True, slots=True)
 class SortColumn:
-    """One column of the order in which files are written; None: nulls are where Spark puts them."""
+    """A column of the write order; `nulls_first` None: Spark's default."""
 
     column: str
     descending: bool = False

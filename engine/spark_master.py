@@ -39,27 +39,27 @@ def kind_of(master: str) -> MasterKind:
 
 
 def runs_locally(master: str) -> bool:
-    """Whether all of Spark runs in the driver's process."""
+    """Return whether all of Spark runs in the driver's process."""
     return kind_of(master) is MasterKind.LOCAL
 
 
 def is_on_this_machine(master: str) -> bool:
-    """Whether executors share the disks of the driver, as far as the URL alone shows it."""
+    """Return whether executors share the driver's disks, as far as the URL alone shows it."""
     return runs_locally(master) or _HERE.fullmatch(master) is not None
 
 
 def is_loopback(master: str) -> bool:
-    """Whether a standalone master is reached by the loopback interface: its workers are then there as well."""
-    found = addresses(master)
-    return bool(found) and all(host in _LOOPBACK for host, _ in found)
+    """Return whether a standalone master is on the loopback interface, and so are its workers."""
+    match = addresses(master)
+    return bool(match) and all(host in _LOOPBACK for host, _ in match)
 
 
 def addresses(master: str) -> tuple[tuple[str, int], ...]:
     """Return host and port of each master of a standalone cluster: spark://host1:7077,host2:7077."""
-    found = _STANDALONE.fullmatch(master)
-    if found is None:
+    match = _STANDALONE.fullmatch(master)
+    if match is None:
         return ()
-    return tuple(_address(part) for part in found["masters"].split(",") if part)
+    return tuple(_address(part) for part in match["masters"].split(",") if part)
 
 
 def _address(text: str) -> tuple[str, int]:

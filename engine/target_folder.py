@@ -1,8 +1,7 @@
-"""The one writer below target/: no link is followed, whole files are moved into place, and all is the owner's alone.
+"""The one writer below target/: it follows no link, moves whole files into place, and keeps all of them private.
 
-A project comes from others, and so may a folder target/ in it. Each folder on the way is opened by its name in the
-folder above, without following links (`openat` with `O_NOFOLLOW`), and files are made, moved and removed in the folder
-that is open: exchanging a folder for a link in between leads nowhere.
+A project comes from others, and so may its folder target/. Each folder on the way is opened by its name in its parent
+without following links (`openat` with `O_NOFOLLOW`), so that replacing a folder by a link meanwhile has no effect.
 """
 
 from __future__ import annotations
@@ -26,49 +25,45 @@ FILE_MODE = 0o600
 MOST_BYTES = 1 << 26
 _PRIVATE_FILE = stat.S_IFREG | FILE_MODE
 Buffer = bytes | memoryview
-_PLAIN = "Rename it: files below target/ have plain relative names, without '..'."
+_RENAME_HINT = "Rename it: files below target/ have plain relative names, without '..'."
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _APPEND = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 # A process that runs for weeks keeps the newest part of its logs.
-_MOST_OF_A_LOG = 64 << 20
-_KEPT_OF_A_LOG = 16 << 20
+_LOG_LIMIT = 64 << 20
+_LOG_TAIL = 16 << 20
 # A project may have more folders than a process may have open.
 _OPEN_FOLDERS = 64
 _LINK_HINT = "Remove it: artifacts are written to the project folder only, never through a symbolic link."
 
 
 def forget_oldest(number: int) -> None:
-    """Keep the last lines of a log that has become too large; what is written meanwhile may be lost.
-
-    Raises:
-        OSError: the file cannot be read or written.
-    """
-    if os.fstat(number).st_size <= _MOST_OF_A_LOG:
+    """Keep the last lines of a log that has grown too large; lines written meanwhile may be lost."""
+    if os.fstat(number).st_size <= _LOG_LIMIT:
         return
     with open(f"/proc/self/fd/{number}", "rb") as file:  # noqa: PTH123 - no path leads to it for certain
-        file.seek(-_KEPT_OF_A_LOG, os.SEEK_END)
-        kept = file.read().partition(b"\n")[2]
+        file.seek(-_LOG_TAIL, os.SEEK_END)
+        newest = file.read().partition(b"\n")[2]
     os.ftruncate(number, 0)
-    os.write(number, kept)
+    os.write(number, newest)
 
 
 class TargetFolder:
-    """A folder whose content the engine writes, mostly target/; names are relative to it, with `/`.
+    """A folder whose content Headrace writes, mostly target/; names are relative to it, with `/`.
 
-    Everything raises ProjectError: `target-link` if a link or what is not a plain file or folder is in the way,
-    `path-outside` if a name leads out, `target-unwritable` for what the system says.
+    Methods raise ProjectError: `target-link` if a link or another file type is in the way, `path-outside` if a name
+    leads out, `target-unwritable` for errors of the system.
 
     Args:
-        path: of the folder; it is made when something is written. The folder above it is taken as it is.
-        given: the folder itself keeps its mode; what is made in it is private all the same.
-        shared: what is in it gets the modes that the umask gives.
+        path: created on the first write; its parent is used as it is.
+        keep_mode: keep the folder's own mode; what is created in it is still private.
+        shared: files in it get the umask's modes.
     """
 
-    def __init__(self, path: Path, *, given: bool = False, shared: bool = False) -> None:
+    def __init__(self, path: Path, *, keep_mode: bool = False, shared: bool = False) -> None:
         self.path = path
-        self._given = given or shared
+        self._keeps_mode = keep_mode or shared
         self._shared = shared
         self._open: dict[str, int] = {}
         self._temporary = f".{os.getpid()}.{secrets.token_hex(4)}.tmp"
@@ -86,47 +81,47 @@ class TargetFolder:
             os.close(self._open.popitem()[1])
 
     def write(self, name: str, content: Buffer | Iterable[Buffer]) -> tuple[int, int]:
-        """Write a file at once or not at all, and return its time in ns and its size in bytes."""
-        folder, last = self._split(name)
-        with self._told(name):
-            at = self._folder(folder, make=True)
-            self._check_plain(name, last, at)
+        """Write a file atomically; return its time in ns and its size in bytes."""
+        folder, file_name = self._split(name)
+        with self._as_project_error(name):
+            descriptor = self._folder(folder, make=True)
+            self._check_plain(name, file_name, descriptor)
             temporary = self._temporary
             try:
-                with open(temporary, "wb", opener=self._opener(at, _NEW)) as file:
+                with open(temporary, "wb", opener=self._opener(descriptor, _NEW)) as file:
                     file.writelines([content] if isinstance(content, Buffer) else content)
                     file.flush()
-                    self._own(file.fileno(), FILE_MODE)
+                    self._set_mode(file.fileno(), FILE_MODE)
                     written = os.fstat(file.fileno())
-                os.replace(temporary, last, src_dir_fd=at, dst_dir_fd=at)
+                os.replace(temporary, file_name, src_dir_fd=descriptor, dst_dir_fd=descriptor)
             except BaseException:
                 with suppress(OSError):
-                    os.unlink(temporary, dir_fd=at)
+                    os.unlink(temporary, dir_fd=descriptor)
                 raise
         return written.st_mtime_ns, written.st_size
 
     def append(self, name: str) -> BinaryIO:
-        """Open a file to add to its end; one that has a second name elsewhere is not written."""
-        folder, last = self._split(name)
-        with self._told(name):
-            at = self._folder(folder, make=True)
-            self._check_plain(name, last, at)
-            file = open(last, "ab", opener=self._opener(at, _APPEND))  # noqa: SIM115 - the caller closes it
-            seen = os.fstat(file.fileno())
-            if not stat.S_ISREG(seen.st_mode) or seen.st_nlink > 1:
+        """Open a file for appending; a file with a second hard link is rejected."""
+        folder, file_name = self._split(name)
+        with self._as_project_error(name):
+            descriptor = self._folder(folder, make=True)
+            self._check_plain(name, file_name, descriptor)
+            file = open(file_name, "ab", opener=self._opener(descriptor, _APPEND))  # noqa: SIM115 - the caller closes it
+            file_stat = os.fstat(file.fileno())
+            if not stat.S_ISREG(file_stat.st_mode) or file_stat.st_nlink > 1:
                 file.close()
                 raise self._in_the_way(
-                    name, "has a second name (a hard link)" if seen.st_nlink > 1 else "is not a file"
+                    name, "has a second name (a hard link)" if file_stat.st_nlink > 1 else "is not a file"
                 )
-            self._own(file.fileno(), FILE_MODE)
+            self._set_mode(file.fileno(), FILE_MODE)
         return file
 
     def read(self, name: str, most_bytes: int = MOST_BYTES) -> bytes | None:
-        """The content of a file; None if there is none, or something else in its place, or more than so many bytes."""
-        folder, last = self._split(name)
+        """Return the content of a file; None if it is missing, no file, or larger than `most_bytes`."""
+        folder, file_name = self._split(name)
         try:
-            at = self._folder(folder, make=False)
-            with open(last, "rb", opener=self._opener(at, _READ)) as file:
+            descriptor = self._folder(folder, make=False)
+            with open(file_name, "rb", opener=self._opener(descriptor, _READ)) as file:
                 if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
                     return None
                 content = file.read(most_bytes + 1)
@@ -134,42 +129,42 @@ class TargetFolder:
         except (OSError, ProjectError):
             return None
 
-    def seen(self, name: str) -> tuple[int, int] | None:
-        """The time in ns and the size of a file that `write` may have left; None if it did not."""
-        folder, _, last = name.rpartition("/")
+    def file_stamp(self, name: str) -> tuple[int, int] | None:
+        """Return time in ns and size of a file that `write` may have written; None if it did not."""
+        folder, _, file_name = name.rpartition("/")
         try:
-            found = os.stat(last, dir_fd=self._folder(folder, make=False), follow_symlinks=False)
+            entry_stat = os.stat(file_name, dir_fd=self._folder(folder, make=False), follow_symlinks=False)
         except OSError:
             return None
-        mode = found.st_mode
-        plain = stat.S_ISREG(mode) if self._shared else mode == _PRIVATE_FILE
-        return (found.st_mtime_ns, found.st_size) if plain else None
+        mode = entry_stat.st_mode
+        absolute = stat.S_ISREG(mode) if self._shared else mode == _PRIVATE_FILE
+        return (entry_stat.st_mtime_ns, entry_stat.st_size) if absolute else None
 
     def names(self, folder: str) -> list[str]:
-        """The names in a folder of it ("" is itself); none if there is no such folder."""
-        with self._told(folder):
+        """Return the names in a subfolder ("" is the folder itself); none if it does not exist."""
+        with self._as_project_error(folder):
             try:
-                return os.listdir(self._folder(folder and self._checked(folder), make=False))  # noqa: PTH208 - of an open folder
+                return os.listdir(self._folder(folder and self._checked_name(folder), make=False))  # noqa: PTH208 - of an open folder
             except FileNotFoundError:
                 return []
 
     def make(self, name: str) -> None:
-        with self._told(name):
-            self._folder(name and self._checked(name), make=True)
+        with self._as_project_error(name):
+            self._folder(name and self._checked_name(name), make=True)
 
     def remove(self, name: str) -> None:
-        """Remove a file, and the folders that are empty without it; what is not a plain file stays."""
-        folder, last = self._split(name)
-        with self._told(name):
+        """Remove a file, and the folders that are empty without it; anything but a regular file stays."""
+        folder, file_name = self._split(name)
+        with self._as_project_error(name):
             try:
-                at = self._folder(folder, make=False)
-                if not stat.S_ISREG(os.stat(last, dir_fd=at, follow_symlinks=False).st_mode):
+                descriptor = self._folder(folder, make=False)
+                if not stat.S_ISREG(os.stat(file_name, dir_fd=descriptor, follow_symlinks=False).st_mode):
                     return
-                os.unlink(last, dir_fd=at)
+                os.unlink(file_name, dir_fd=descriptor)
                 while folder:
-                    above, _, last = folder.rpartition("/")
+                    above, _, file_name = folder.rpartition("/")
                     self._forget(folder)
-                    os.rmdir(last, dir_fd=self._folder(above, make=False))
+                    os.rmdir(file_name, dir_fd=self._folder(above, make=False))
                     folder = above
             except FileNotFoundError:
                 return
@@ -178,8 +173,8 @@ class TargetFolder:
                     raise
 
     def clear(self) -> None:
-        """Remove the folder with all that is in it; links in it go, and what they lead to stays."""
-        with self._told(""):
+        """Remove the folder and its content; links in it are removed, not followed."""
+        with self._as_project_error(""):
             try:
                 self._folder("", make=False)
             except FileNotFoundError:
@@ -192,82 +187,82 @@ class TargetFolder:
                 os.close(above)
 
     def _split(self, name: str) -> tuple[str, str]:
-        folder, _, last = self._checked(name).rpartition("/")
-        return folder, last
+        folder, _, file_name = self._checked_name(name).rpartition("/")
+        return folder, file_name
 
-    def _checked(self, name: str) -> str:
-        if not is_plain(name):
-            raise ProjectError("path-outside", f"the path '{name}' leads out of {self.path}", _PLAIN)
+    def _checked_name(self, name: str) -> str:
+        if not is_plain_name(name):
+            raise ProjectError("path-outside", f"the path '{name}' leads out of {self.path}", _RENAME_HINT)
         return name
 
     def _folder(self, name: str, *, make: bool) -> int:
-        """An open folder, by its name; "" is the folder itself."""
-        known = self._open.get(name)
-        if known is not None:
-            return known
+        """Return the descriptor of a folder by its name; "" is the folder itself."""
+        open_descriptor = self._open.get(name)
+        if open_descriptor is not None:
+            return open_descriptor
         if not name:
-            made = self._entered(str(self.path), None, "", make=make)
+            opened = self._open_or_make(str(self.path), None, "", make=make)
         else:
-            above, _, last = name.rpartition("/")
-            made = self._entered(last, self._folder(above, make=make), name, make=make)
+            above, _, file_name = name.rpartition("/")
+            opened = self._open_or_make(file_name, self._folder(above, make=make), name, make=make)
         if len(self._open) >= _OPEN_FOLDERS:
             self.close()
-        self._open[name] = made
-        return made
+        self._open[name] = opened
+        return opened
 
-    def _entered(self, last: str, above: int | None, name: str, *, make: bool) -> int:
+    def _open_or_make(self, file_name: str, above: int | None, name: str, *, make: bool) -> int:
         try:
-            found = self._opened(last, above, name)
+            entry_stat = self._open_entry(file_name, above, name)
         except FileNotFoundError:
             if not make:
                 raise
             if above is None:
                 self.path.parent.mkdir(mode=FOLDER_MODE, parents=True, exist_ok=True)
             with suppress(FileExistsError):
-                os.mkdir(last, 0o777 if self._shared else FOLDER_MODE, dir_fd=above)
-            found = self._opened(last, above, name)
-        if name or not self._given:
-            self._own(found, FOLDER_MODE)
-        return found
+                os.mkdir(file_name, 0o777 if self._shared else FOLDER_MODE, dir_fd=above)
+            entry_stat = self._open_entry(file_name, above, name)
+        if name or not self._keeps_mode:
+            self._set_mode(entry_stat, FOLDER_MODE)
+        return entry_stat
 
-    def _opened(self, last: str, above: int | None, name: str) -> int:
+    def _open_entry(self, file_name: str, above: int | None, name: str) -> int:
         try:
-            return os.open(last, _FOLDER, dir_fd=above)
+            return os.open(file_name, _FOLDER, dir_fd=above)
         except FileNotFoundError:
             raise
         except OSError as error:
-            if not _is_link(last, above):
+            if not _is_link(file_name, above):
                 raise
             raise self._in_the_way(name, "is a link") from error
 
-    def _check_plain(self, name: str, last: str, at: int) -> None:
+    def _check_plain(self, name: str, file_name: str, descriptor: int) -> None:
         try:
-            found = os.stat(last, dir_fd=at, follow_symlinks=False).st_mode
+            entry_stat = os.stat(file_name, dir_fd=descriptor, follow_symlinks=False).st_mode
         except FileNotFoundError:
             return
-        if not stat.S_ISREG(found):
-            raise self._in_the_way(name, "is a link" if stat.S_ISLNK(found) else "is not a file")
+        if not stat.S_ISREG(entry_stat):
+            raise self._in_the_way(name, "is a link" if stat.S_ISLNK(entry_stat) else "is not a file")
 
-    def _own(self, descriptor: int, mode: int) -> None:
-        """Set the mode, whatever the umask was; what belongs to another user stays as it is."""
-        found = os.fstat(descriptor)
-        if not self._shared and stat.S_IMODE(found.st_mode) != mode and found.st_uid == os.geteuid():
+    def _set_mode(self, descriptor: int, mode: int) -> None:
+        """Set the mode, whatever the umask was; files of another user stay as they are."""
+        entry_stat = os.fstat(descriptor)
+        if not self._shared and stat.S_IMODE(entry_stat.st_mode) != mode and entry_stat.st_uid == os.geteuid():
             os.fchmod(descriptor, mode)
 
     def _forget(self, folder: str) -> None:
         if folder in self._open:
             os.close(self._open.pop(folder))
 
-    def _opener(self, at: int, flags: int) -> Callable[[str, int], int]:
+    def _opener(self, descriptor: int, flags: int) -> Callable[[str, int], int]:
         mode = 0o666 if self._shared else FILE_MODE
-        return lambda name, _: os.open(name, flags, mode, dir_fd=at)
+        return lambda name, _: os.open(name, flags, mode, dir_fd=descriptor)
 
-    def _in_the_way(self, name: str, what: str) -> ProjectError:
-        shown = self.path / name if name else self.path
-        return ProjectError("target-link", f"{shown} {what}; nothing is written there", _LINK_HINT)
+    def _in_the_way(self, name: str, problem: str) -> ProjectError:
+        blocked_path = self.path / name if name else self.path
+        return ProjectError("target-link", f"{blocked_path} {problem}; nothing is written there", _LINK_HINT)
 
     @contextmanager
-    def _told(self, name: str) -> Iterator[None]:
+    def _as_project_error(self, name: str) -> Iterator[None]:
         try:
             yield
         except OSError as error:
@@ -277,13 +272,13 @@ class TargetFolder:
             raise unwritable(path, error) from error
 
 
-def is_plain(name: str) -> bool:
+def is_plain_name(name: str) -> bool:
     return "\0" not in name and not {"", ".", ".."} & set(name.split("/"))
 
 
-def _is_link(last: str, above: int | None) -> bool:
+def _is_link(file_name: str, above: int | None) -> bool:
     try:
-        return stat.S_ISLNK(os.stat(last, dir_fd=above, follow_symlinks=False).st_mode)
+        return stat.S_ISLNK(os.stat(file_name, dir_fd=above, follow_symlinks=False).st_mode)
     except OSError:
         return False
 
@@ -294,33 +289,22 @@ def unwritable(path: Path, error: OSError) -> ProjectError:
 
 
 def write_text(folder: Path, name: str, text: str) -> Path:
-    """Write a text into a folder such as target/. Half a surrogate pair has no UTF-8 form.
-
-    Raises:
-        ProjectError: `target-link`, `target-unwritable`.
-    """
+    """Write a text below a folder such as target/; half a surrogate pair, which has no UTF-8 form, is replaced."""
     with TargetFolder(folder) as target:
         target.write(name, text.encode("utf-8", "replace"))
     return folder / name
 
 
 def write_report(path: Path, content: bytes, root: Path) -> None:
-    """Write a file that the command line names: inside the project through no link, elsewhere as the user's path says.
-
-    Args:
-        path: of the file; folders that are missing are made.
-
-    Raises:
-        ProjectError: `target-link`, `target-unwritable`.
-    """
-    plain = Path(os.path.abspath(path))  # noqa: PTH100 - links must not be followed
-    name = _name_inside(plain, root.resolve())
+    """Write a file that the command line names; inside the project no link is followed."""
+    absolute = Path(os.path.abspath(path))  # noqa: PTH100 - links must not be followed
+    name = _name_inside(absolute, root.resolve())
     if name is None:
         try:
-            plain.parent.mkdir(parents=True, exist_ok=True)
-            plain.write_bytes(content)
+            absolute.parent.mkdir(parents=True, exist_ok=True)
+            absolute.write_bytes(content)
         except OSError as error:
-            raise unwritable(plain, error) from error
+            raise unwritable(absolute, error) from error
         return
     folder, name = _folder_of(root, name)
     with folder:
@@ -328,11 +312,7 @@ def write_report(path: Path, content: bytes, root: Path) -> None:
 
 
 def append_line(path: Path, line: str, root: Path) -> None:
-    """Add a line to a file that the project names: in the project, and through no link.
-
-    Raises:
-        ProjectError: `path-outside`, `target-link`, `target-unwritable`.
-    """
+    """Append a line to a file that the project names, inside the project and through no link."""
     name = _name_inside(Path(os.path.abspath(root / path)), root.resolve())  # noqa: PTH100 - links must not be followed
     if name is None:
         hint = "Use a file of the project, such as target/openlineage.jsonl."
@@ -343,14 +323,10 @@ def append_line(path: Path, line: str, root: Path) -> None:
 
 
 def own_folder(path: Path, root: Path) -> None:
-    """Make a folder in a hidden one of the project (.engine/lake, .engine/state) the owner's alone.
+    """Create a folder in a hidden one of the project (.engine/lake, .engine/state) for its owner alone.
 
-    A lake elsewhere keeps the mode that somebody gave it: others may read it on purpose.
-
-    One that cannot be made is left to those who write there: their message says what it is, the lake or the state.
-
-    Raises:
-        ProjectError: `target-link`.
+    A lake elsewhere keeps its mode: others may read it on purpose. A folder that cannot be created is reported by the
+    code that writes there. Raise ProjectError `target-link` for a link.
     """
     first, _, rest = (_name_inside(path, root.resolve()) or "").partition("/")
     if not first.startswith("."):
@@ -364,12 +340,12 @@ def own_folder(path: Path, root: Path) -> None:
 
 
 def _folder_of(root: Path, name: str) -> tuple[TargetFolder, str]:
-    """The folder through which a file of the project is written, and its name there: target/ is private, others not."""
+    """Return the folder through which a file of the project is written, and its name there; only target/ is private."""
     first, _, rest = name.partition("/")
     return (TargetFolder(root / first), rest) if first == "target" and rest else (TargetFolder(root, shared=True), name)
 
 
 def _name_inside(path: Path, root: Path) -> str | None:
-    """A path's name in a folder; None if it is elsewhere. The folder may be reached by links, what is in it may not."""
+    """Return a path's name in a folder; None if it is elsewhere. Links may lead to the folder, but not further."""
     above = next((folder for folder in reversed(path.parents) if folder.resolve() == root), None)
     return path.relative_to(above).as_posix() if above else None

@@ -17,17 +17,22 @@ _TIME = re.compile(r"([+-]?[0-9]{4,6})(-.+)")
 
 
 def parse_duration(text: str) -> str | None:
-    """Normalise a duration ('1 hour' -> '1 hours'), or None if it is not one; the number is whole and not negative."""
+    """Normalise a duration ('1 hour' -> '1 hours'); None if it is not one. The number is whole and not negative."""
     match = _DURATION.match(text.strip().lower())
     return f"{int(match[1])} {match[2]}s" if match else None
 
 
 def duration_seconds(text: str) -> float:
-    """The length of a duration made by `parse_duration`, in seconds; whole but for milliseconds."""
+    """Return the seconds of a duration from `parse_duration`; whole but for milliseconds."""
     number, unit = text.split()
     if unit == "milliseconds":
         return int(number) / 1000
     return int(number) * SECONDS[unit.rstrip("s")]
+
+
+def in_words(duration: str) -> str:
+    """A duration of `parse_duration` as one writes it: `1 hour`, not `1 hours`."""
+    return duration.removesuffix("s") if duration.startswith("1 ") else duration
 
 
 def duration_text(seconds: float) -> str:
@@ -42,7 +47,7 @@ def duration_text(seconds: float) -> str:
 
 
 def time_text(milliseconds: int) -> str:
-    """A time (milliseconds since 1970) in UTC, with milliseconds if it has any: `2013-01-01 12:10:00`."""
+    """Return milliseconds since 1970 as UTC text, with milliseconds if it has any: `2013-01-01 12:10:00`."""
     cycles, rest = divmod(milliseconds, _CYCLE_MILLIS)
     moment = datetime.fromtimestamp(rest / 1000, UTC).replace(tzinfo=None)
     text = moment.isoformat(" ", "milliseconds" if milliseconds % 1000 else "seconds")
@@ -50,17 +55,13 @@ def time_text(milliseconds: int) -> str:
 
 
 def year_text(year: int) -> str:
-    """A year as Spark and Java print it: `2013`, `+52000`, `-0005`."""
+    """Return a year as Spark and Java print it: `2013`, `+52000`, `-0005`."""
     sign = "-" if year < 0 else "+" if year > LAST_YEAR else ""
     return f"{sign}{abs(year):04}"
 
 
 def time_millis(text: str) -> int:
-    """The milliseconds since 1970 of a time as Java prints it; in UTC if it does not say where.
-
-    Raises:
-        ValueError: it is something else.
-    """
+    """Parse a time as Java prints it, in UTC unless it has a zone; raise ValueError if it is none."""
     match = _TIME.fullmatch(text)
     if match is None:
         raise ValueError(text)

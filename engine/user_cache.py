@@ -1,7 +1,7 @@
-"""The user's own cache folder: what is kept there is believed, because nobody else could have written it.
+"""The user's own cache folder: its content is trusted, because nobody else could have written it.
 
-A folder counts if it is a real folder, belongs to the user who runs the command, and nobody else may write to it. One
-that lies in a project or a checkout does not: what is in it came with the project.
+It must be a real folder of the user that nobody else may write to, and lie in no project or checkout: what is in there
+came with the project.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from contextlib import suppress
 from pathlib import Path
 
 _MODE = 0o700
-_OTHERS = 0o022
+_OTHERS_MAY_WRITE = 0o022
 _NAME = re.compile("[0-9a-f]{32}")
 _CHECKOUTS = (".git", ".hg", ".svn", "project.yml")
 # Of this many projects and bytes the caches are kept; those used last stay.
 _PROJECTS = 50
 _BYTES = 2_000_000_000
 # How often the time of use is noted.
-_NOTED_AFTER = 3600
+_TOUCH_SECONDS = 3600
 
 
 def cache_home(env: Mapping[str, str] = os.environ) -> Path | None:
-    """The folder `headrace` in the user's cache folder; None if the user has no home."""
+    """Return the folder `headrace` in the user's cache folder; None if the user has no home."""
     base = env.get("XDG_CACHE_HOME", "")
     # The specification of XDG says that a relative path is to be ignored.
     if Path(base).is_absolute():
@@ -41,30 +41,27 @@ def cache_home(env: Mapping[str, str] = os.environ) -> Path | None:
 
 
 def project_cache(target: Path, env: Mapping[str, str] = os.environ) -> Path | None:
-    """The folder that keeps what is known of a project from one command to the next, outside the project.
+    """Return the folder that keeps facts about a project between commands, outside the project.
 
-    Args:
-        env: ENGINE_CACHE names another folder than `projects` in the user's cache.
-
-    Returns:
-        A folder that is there and only the user's; None if there can be none: then nothing is kept, and all works.
+    ENGINE_CACHE names another folder than `projects` in the user's cache. None if there can be no private folder: then
+    nothing is cached, and everything works.
     """
-    own, home = env.get("ENGINE_CACHE", ""), cache_home(env)
-    if own and not Path(own).is_absolute():
+    named_folder, home = env.get("ENGINE_CACHE", ""), cache_home(env)
+    if named_folder and not Path(named_folder).is_absolute():
         return None
-    base = Path(own) if own else home / "projects" if home else None
+    base = Path(named_folder) if named_folder else home / "projects" if home else None
     if base is None or in_checkout(base):
         return None
     name = hashlib.sha256(os.fsencode(target.parent.resolve() / target.name)).hexdigest()[:32]
     folder = base / name
     try:
-        fresh = not folder.exists()
+        is_new = not folder.exists()
         create_private(folder)
         if not is_own(folder, private=True) or not os.access(folder, os.W_OK):
             return None
-        if fresh:
-            _forget_old(base, folder)
-        elif time.time() - folder.stat().st_mtime > _NOTED_AFTER:
+        if is_new:
+            _remove_oldest(base, folder)
+        elif time.time() - folder.stat().st_mtime > _TOUCH_SECONDS:
             os.utime(folder)
     except OSError:
         return None
@@ -72,7 +69,7 @@ def project_cache(target: Path, env: Mapping[str, str] = os.environ) -> Path | N
 
 
 def own_folder(name: str, env: Mapping[str, str] = os.environ) -> Path | None:
-    """A folder of some name in the user's cache, made if it is missing; None if it cannot be the user's alone."""
+    """Return a folder in the user's cache, created if missing; None if it cannot be private."""
     home = cache_home(env)
     if home is None or in_checkout(home):
         return None
@@ -85,13 +82,10 @@ def own_folder(name: str, env: Mapping[str, str] = os.environ) -> Path | None:
 
 
 def create_private(folder: Path) -> None:
-    """Make a folder with those above it, which are the user's alone: `mkdir` gives the mode to the last one only.
+    """Create a folder and its parents for the user alone: `mkdir` sets the mode of the last one only.
 
-    The folder `headrace` and what is directly in it lose what others may read there. One that others may write to stays
-    as it is, and is not used: what is in it may be theirs.
-
-    Raises:
-        OSError: one of them cannot be made.
+    `headrace` and its direct subfolders lose the permissions of others. A folder that others may write to stays as it
+    is, and is not used: its content may be theirs. Raise OSError if one cannot be created.
     """
     missing = [path for path in (folder, *folder.parents) if not path.exists()]
     for path in reversed(missing):
@@ -102,25 +96,21 @@ def create_private(folder: Path) -> None:
 
 
 def _close(folder: Path) -> None:
-    """Take from a folder of the user what others may do in it; a link is left as it is.
-
-    Raises:
-        OSError: it cannot be changed.
-    """
-    seen = folder.lstat()
-    if stat.S_ISDIR(seen.st_mode) and seen.st_uid == os.geteuid() and seen.st_mode & 0o077:
+    """Remove others' permissions from a folder of the user; a link is left as it is."""
+    file_stat = folder.lstat()
+    if stat.S_ISDIR(file_stat.st_mode) and file_stat.st_uid == os.geteuid() and file_stat.st_mode & 0o077:
         folder.chmod(_MODE)
 
 
 def is_own(path: Path, *, private: bool = False) -> bool:
-    """Whether no link, of the user and writable by nobody else; `private`: nor readable by them."""
+    """Return whether the user owns a path that others cannot write, and that is not a link; `private`: nor read it."""
     try:
-        seen = path.lstat()
-        if not (stat.S_ISREG(seen.st_mode) or stat.S_ISDIR(seen.st_mode)) or seen.st_uid != os.geteuid():
+        file_stat = path.lstat()
+        if not (stat.S_ISREG(file_stat.st_mode) or stat.S_ISDIR(file_stat.st_mode)) or file_stat.st_uid != os.geteuid():
             return False
     except OSError:
         return False
-    return not seen.st_mode & (0o077 if private else _OTHERS)
+    return not file_stat.st_mode & (0o077 if private else _OTHERS_MAY_WRITE)
 
 
 def is_own_user(user: int) -> bool:
@@ -128,10 +118,7 @@ def is_own_user(user: int) -> bool:
 
 
 def in_checkout(folder: Path) -> bool:
-    """Whether a folder is in a project or a checkout of a repository, whose content came from others.
-
-    A home that is kept in a repository is not a checkout of somebody else's.
-    """
+    """Return whether a folder is in a project or checkout, whose content came from others; a home is none."""
     home = _home()
     real = folder.resolve()
     return any(
@@ -143,15 +130,15 @@ def in_checkout(folder: Path) -> bool:
 
 
 def _home() -> Path | None:
-    """The user's home as the system knows it, not the environment, which CI points at its workspace."""
+    """Return the user's home as the system has it, not the environment, which CI sets to its workspace."""
     try:
         return Path(pwd.getpwuid(os.geteuid()).pw_dir).resolve()
     except (KeyError, RuntimeError, OSError):
         return None
 
 
-def _forget_old(base: Path, new: Path) -> None:
-    """Remove the caches that were not used for longest, beyond a number and a size."""
+def _remove_oldest(base: Path, new: Path) -> None:
+    """Remove the least recently used caches beyond a number and a size."""
     if not is_own(base):
         return
     with suppress(OSError):

@@ -115,7 +115,7 @@ class ProjectTests(pytest.File):
         try:
             compiled = project.compile()
             if compiled.manifest.errors:
-                raise ProjectError.of(compiled.manifest.errors)
+                raise ProjectError.from_diagnostics(compiled.manifest.errors)
             chosen = project.select(compiled.manifest, selection).nodes
         except EngineError as error:
             raise self.CollectError("\n".join(_texts(error.diagnostics))) from None

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import HealthCheck, settings
 
-from engine import secrets
 from engine.compile.templates import confined_process
+from engine.secrets import scrubber as secrets
 from tests import compiling_here, distribution, marks
 from tests.lab import Lab, LabSession, share_session
 
@@ -96,7 +96,7 @@ def own_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
 def own_process(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Most tests without Java compile in the process of the test: `tests/compiling_here.py`."""
     if compiling_here.compiles_here(request.node):
-        monkeypatch.setattr(confined_process, "confined", compiling_here.sent)
+        monkeypatch.setattr(confined_process, "run_confined", compiling_here.sent)
 
 
 @pytest.fixture(scope="session")

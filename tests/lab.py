@@ -145,7 +145,7 @@ class LabSession:
 
 # Who opens a session: in tests they take the shared one.
 _COMMANDS = (
-    "preview", "inspect_source", "source_freshness", "maintain", "publish_by_hand", "held_state", "roll_back",
+    "preview", "inspect_source", "measure_lateness", "source_freshness", "maintain", "publish_by_hand", "held_state", "roll_back",
     "compare_versions",
 )  # fmt: skip
 _OPENERS = (

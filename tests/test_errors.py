@@ -45,7 +45,7 @@ def test_an_error_carries_its_finding():
 def test_an_error_of_several_findings_shows_all_and_goes_from_process_to_process(monkeypatch):
     monkeypatch.setenv("ENGINE_SECRET_KEY", "hunter2hunter2")
     findings = (Diagnostic("usage", "first"), Diagnostic("usage", "has hunter2hunter2", level=Level.WARNING))
-    error = ProjectError.of(iter(findings))
+    error = ProjectError.from_diagnostics(iter(findings))
     assert str(error) == "error: first [usage]\nwarning: has ***** [usage]"
     sent = pickle.loads(pickle.dumps(error))
     assert (type(sent), sent.diagnostics, sent.diagnostic) == (ProjectError, findings, findings[0])

@@ -30,7 +30,7 @@ WORDS = {
     r"\bif it goes\b": "impact",
     r"\bdbt's (way|habits)\b": "dbt syntax, dbt compatibility",
     r"\bhandbook\b(?!_)": "documentation",
-    # Rows of a source that cannot be read again can be lost, so nothing is promised.
+    # Rows of a source that cannot be re-read can be lost, so nothing is promised.
     r"(?i)\bat.least.once\b": "exactly once; no guarantee",
     r"\bembedded lake\b": "local warehouse",
     r"\bways on\b|\bthe way on\b": "how to fix",

@@ -30,7 +30,7 @@ def test_every_text_leads_back_to_its_path(tmp_path: Path, part: str) -> None:
         local_paths.iceberg(path),
         local_paths.decoded(local_paths.encoded(path)),
     ):
-        assert local_paths.of_location(location) == str(path)
+        assert local_paths.path_of_location(location) == str(path)
     with closing(sqlite3.connect(local_paths.sqlite(path, "mode=rwc"), uri=True)) as connection:
         connection.execute("create table t (a)")
     assert [found.name for found in path.parent.iterdir()] == [path.name]
@@ -38,7 +38,7 @@ def test_every_text_leads_back_to_its_path(tmp_path: Path, part: str) -> None:
 
 @pytest.mark.parametrize("location", ["s3://b/a", "file://host/a", "file:a", "hdfs:///a", "http://file:/a"])
 def test_what_is_elsewhere_has_no_path(location: str) -> None:
-    assert local_paths.of_location(location) is None
+    assert local_paths.path_of_location(location) is None
 
 
 @pytest.mark.parametrize(

@@ -72,5 +72,5 @@ def test_what_is_gone_is_seen() -> None:
         "plan/keys.py", "engine.plan.keys", "plan/nowhere", "engine_import/plan", "engine_import.plan"
     ]  # fmt: skip
     assert not gone(
-        "`engine.lake.commits.settled`, `engine.api.Project`, `plan/refresh`, `lake/commits.py`, `engine.id`"
+        "`engine.lake.commits.commit_with_retries`, `engine.api.Project`, `plan/refresh`, `lake/commits.py`, `engine.id`"
     )

@@ -1,12 +1,22 @@
-"""Pages have none of the habits that docs/contributing/writing.md names and a pattern can find, and no page is too long."""
+"""Texts for users have none of the habits that docs/contributing/writing.md names and a pattern can find.
+
+These are the pages, the explanations of errors, the help of commands, the descriptions of keys, and the messages.
+"""
 
 from __future__ import annotations
 
+import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+import click
 import pytest
+
+from engine.cli.main import cli
+from engine.diagnostics.explanations import FOLDER
+from engine.schema.all_blocks import FILES_OF_A_PROJECT
+from tests.test_layers import modules
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -16,7 +26,7 @@ HABITS = {
     # A question may have it.
     "a clause with 'what' as a noun: name the thing": r"\bwhat\b(?![^.?!:;|]*\?)",
     "'that of', 'those of': repeat the noun, or use a possessive": r"\b(?:that|those) of\b",
-    "'one X a Y': write 'one X per Y'": r"\bone (?!is\b|at\b|and\b|takes\b|has\b)[a-z]+ an? [a-z]+",
+    "'one X a Y': write 'one X per Y'": r"\bone (?!is\b|at\b|and\b|or\b|takes\b|has\b)[a-z]+ an? [a-z]+",
     "'says', 'told': reports, shows, prints": r"\b(?:says|said|tells|told)\b",
     "'beside': next to, in addition to, alongside": r"\bbeside\b",
     "'the engine': Headrace": r"\bthe engine\b",
@@ -31,6 +41,8 @@ HABITS = {
 GENERATED = ("reference/", "edits.md", "benchmarks.md")
 # Pages that still have such habits, with their number. It may only shrink: a page without any leaves the list.
 TO_DO: dict[str, int] = {}
+# Messages that still have such habits, by module, in the same way.
+MESSAGES_TO_DO: dict[str, int] = {}
 LENGTH = 2000
 # These may be longer: a list of every command, and pages made from code.
 LONGER = ("commands.md", *GENERATED)
@@ -81,3 +93,72 @@ def test_no_page_is_too_long() -> None:
 def test_habits_are_seen() -> None:
     text = "It shows what is\nleft, and that of a table. What is it?\n\n    what is code\n\n`what` is, too.\nOne lease a table."
     assert [line.partition(":")[0] for line in habits(text)] == ["line 1", "line 2", "line 7"]
+
+
+def sentences(source: str) -> Iterator[tuple[int, str]]:
+    """Yield the strings of several words in a module with their lines, other than docstrings; values are an X."""
+    tree = ast.parse(source)
+    described = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    composed = [node for node in ast.walk(tree) if isinstance(node, ast.JoinedStr)]
+    parts = {id(part) for node in composed for part in node.values}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.JoinedStr):
+            text = "".join(part.value if isinstance(part, ast.Constant) else "X" for part in node.values)
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in described | parts:
+            text = node.value
+        else:
+            continue
+        if " " in text:
+            yield node.lineno, text
+
+
+def found_in(texts: Mapping[str, str]) -> list[str]:
+    return [f"{name}: {habit}" for name, text in texts.items() for habit in habits(text)]
+
+
+def helps(command: click.Command, name: str) -> Iterator[tuple[str, str]]:
+    """Yield the help of a command, of its options and of the commands below it."""
+    yield name, command.help or ""
+    for option in command.params:
+        if isinstance(option, click.Option) and not option.hidden:
+            yield f"{name} {option.opts[0]}", option.help or ""
+    for below, one in getattr(command, "commands", {}).items():
+        yield from helps(one, f"{name} {below}")
+
+
+@pytest.mark.parametrize("page", sorted(FOLDER.glob("*.md")), ids=lambda page: page.stem)
+def test_an_explanation_of_errors_has_no_habits(page: Path) -> None:
+    assert list(habits(page.read_text(encoding="utf-8"))) == []
+
+
+def test_the_help_of_commands_has_no_habits() -> None:
+    assert found_in(dict(helps(cli, "engine"))) == []
+
+
+def test_the_help_of_a_command_is_one_line_that_begins_with_a_capital_and_ends_with_a_stop() -> None:
+    lines = {name: text.partition("\n")[0] for name, text in helps(cli, "engine") if " -" not in name}
+    assert [f"{name}: {line}" for name, line in lines.items() if not re.fullmatch(r"[A-Z].{10,}\.", line)] == []
+
+
+def test_descriptions_of_keys_have_no_habits() -> None:
+    texts = {}
+    for block in (block for file in FILES_OF_A_PROJECT for block in file.blocks):
+        texts[block.title] = block.text
+        for key in block.keys:
+            texts[f"{block.title} {key.name}"] = f"{key.meaning}. Default: {key.default}."
+    assert found_in(texts) == []
+
+
+def test_messages_have_no_habits() -> None:
+    found = {}
+    for path in modules():
+        name = path.relative_to(ROOT).as_posix()
+        texts = {f"{name}:{line}": text for line, text in sentences(path.read_text(encoding="utf-8"))}
+        if (wrong := found_in(texts)) and len(wrong) > MESSAGES_TO_DO.get(name, 0):
+            found[name] = wrong
+    assert found == {}
+
+
+def test_sentences_of_a_module_are_seen() -> None:
+    source = 'def f(x):\n    """What it does."""\n    return f"what {x} reads", "word", ("the " "engine")\n'
+    assert list(sentences(source)) == [(3, "what X reads"), (3, "the engine")]

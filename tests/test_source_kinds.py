@@ -1,5 +1,5 @@
 """A kind of source answers for itself (docs/design/024-layers-and-rooms.md): who asks what it is called has to be found and
-edited for each new kind, and what he forgets is found by a user. Ask `engine.sources.answers_of` instead.
+edited for each new kind, and what he forgets is found by a user. Ask `engine.sources.source_traits` instead.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from engine.sources import BUILT_IN, KINDS, SPARK_READER, answers_of
-from engine.sources.answers import UNKNOWN, Answers
+from engine.sources import BUILT_IN, KINDS, SPARK_READER, source_traits
+from engine.sources.traits import UNKNOWN, SourceTraits
 from tests.test_layers import ROOT, modules
 
 # Where kinds are, and where the key is declared.
@@ -55,7 +55,9 @@ def names_a_kind(node: ast.AST) -> bool:
         asked, of = node.args[0], node.func
     else:
         return False
-    return isinstance(of, ast.Name) and of.id in {"KINDS", "kind_of", "answers_of"} and isinstance(asked, ast.Constant)
+    return (
+        isinstance(of, ast.Name) and of.id in {"KINDS", "kind_of", "source_traits"} and isinstance(asked, ast.Constant)
+    )
 
 
 def questions(tree: ast.AST) -> Iterator[ast.AST]:
@@ -86,7 +88,7 @@ def test_nobody_asks_a_source_for_its_name() -> None:
     paths = {path.relative_to(ROOT.parent).as_posix(): path for path in modules()}
     found = {name: asked_by(path) for name, path in paths.items() if not name.startswith(OWN)}
     assert {name: count for name, count in found.items() if count} == LEFT, (
-        "ask its kind: engine.sources.answers_of(spec.format), see engine/sources/answers.py"
+        "ask its kind: engine.sources.source_traits(spec.format), see engine/sources/traits.py"
     )
     assert sum(LEFT.values()) <= MOST
 
@@ -97,7 +99,7 @@ def test_nobody_asks_a_source_for_its_name() -> None:
         'spec.format == "kafka"', 'node.spec.format in {"rate", "socket"}', "spec.format not in _TIMED",
         'source.get("format") in BY_NAME', 'source["format"] != "csv"', "stream.kind in kafka.FORMATS",
         'getattr(spec, "format", "") == "iceberg"', 'format_ == "iceberg"', 'str(said.get("format")) == "kafka"',
-        "spec.format.startswith(SPARK_READER)", 'KINDS["iceberg"].faults(spec)', 'answers_of("rate").caseless',
+        "spec.format.startswith(SPARK_READER)", 'KINDS["iceberg"].faults(spec)', 'source_traits("rate").caseless',
         '"iceberg" in source.formats',
         "match spec.format:\n    case 'kafka': pass",
     ],
@@ -111,7 +113,7 @@ def test_the_rule_sees_a_question_of_each_form(text: str) -> None:
     [
         'old.get("format") == new.get("format")',
         "format_ is None",
-        "answers_of(spec.format).is_table",
+        "source_traits(spec.format).is_table",
         '"{}".format(a) == b',
     ],
 )
@@ -121,10 +123,10 @@ def test_the_rule_lets_others_pass(text: str) -> None:
 
 def test_every_format_has_a_record_of_what_it_answers() -> None:
     formats = [*BUILT_IN, f"{SPARK_READER}xml"]
-    assert [name for name in formats if answers_of(name) is UNKNOWN] == []
-    own = {name for kind in map(KINDS.__getitem__, formats) for name in kind.ANSWERS}  # type: ignore[attr-defined]
+    assert [name for name in formats if source_traits(name) is UNKNOWN] == []
+    own = {name for kind in map(KINDS.__getitem__, formats) for name in kind.TRAITS}  # type: ignore[attr-defined]
     assert own == {*BUILT_IN, SPARK_READER}
 
 
 def test_a_kind_that_says_nothing_has_the_answers_of_one_of_which_nothing_is_known() -> None:
-    assert answers_of("of-nobody") == answers_of("") == Answers()
+    assert source_traits("of-nobody") == source_traits("") == SourceTraits()

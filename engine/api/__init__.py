@@ -6,7 +6,7 @@ session at a time; POSIX systems only.
 """
 
 from engine.api.project import Project, RunTest
-from engine.api.requests import THREADS, Command, RebuildOptions, RunOptions, Select, Selection, runnable
+from engine.api.requests import THREADS, Command, RebuildOptions, RunOptions, Select, Selection, runnable, sinks_among
 
 __all__ = [
     "THREADS",
@@ -18,4 +18,5 @@ __all__ = [
     "Select",
     "Selection",
     "runnable",
+    "sinks_among",
 ]

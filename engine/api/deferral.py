@@ -44,10 +44,10 @@ def deferral_of(selection: Selection, flags: ProjectFlags) -> DeferTo | None:
         UsageError: `--defer` without `--state`, or `--favor-state` without `--defer`.
     """
     folder = selection.defer_state or selection.state
-    asked = selection.defer if selection.defer is not None else flags.defer and folder is not None
-    if selection.favor_state and not asked:
+    defers = selection.defer if selection.defer is not None else flags.defer and folder is not None
+    if selection.favor_state and not defers:
         raise UsageError("usage", "--favor-state needs --defer", "Add --defer, and --state with a manifest.json.")
-    if not asked:
+    if not defers:
         return None
     if folder is None:
         hint = "Add --state, or --defer-state, with a folder that has the manifest.json of the target to read from."
@@ -57,7 +57,10 @@ def deferral_of(selection: Selection, flags: ProjectFlags) -> DeferTo | None:
 
 
 def deferred(
-    compiled: Compiled, nodes: Iterable[str], to: DeferTo, again: Callable[[Mapping[str, Relation]], Compiled]
+    compiled: Compiled,
+    nodes: Iterable[str],
+    to: DeferTo,
+    compile_deferred: Callable[[Mapping[str, Relation]], Compiled],
 ) -> Compiled:
     """Return the project with references to models that are not selected as the other target's tables, where needed.
 
@@ -74,21 +77,21 @@ def deferred(
     """
     from engine.compile.selection.previous_state import load_previous
 
-    known = load_previous(to.folder, must_exist=True).nodes
+    other_nodes = load_previous(to.folder, must_exist=True).nodes
     exists = _existing(compiled)
-    instead: dict[str, Relation] = {}
+    tables_by_model: dict[str, Relation] = {}
     problems: list[Diagnostic] = []
     for model in _read_only(compiled.manifest, nodes):
-        relation = _relation(known.get(model.id, {}))
+        relation = _relation(other_nodes.get(model.id, {}))
         if relation is None or relation == model.relation or (not to.favor and exists(model.relation)):
             continue
         problem = _problem(compiled, model, relation, to.folder, exists)
         if problem is not None:
             problems.append(problem)
-        instead[model.name] = relation
+        tables_by_model[model.name] = relation
     if problems:
-        raise ProjectError.of(problems)
-    result = again(instead) if instead else compiled
+        raise ProjectError.from_diagnostics(problems)
+    result = compile_deferred(tables_by_model) if tables_by_model else compiled
     return replace(result, deferred_to=to.folder, favors_state=to.favor)
 
 
@@ -107,14 +110,14 @@ def deferred_inputs(manifest: Manifest, node_id: str) -> dict[str, str]:
 def _read_only(manifest: Manifest, nodes: Iterable[str]) -> list[Model]:
     from engine.compile import DataTest, Model
 
-    chosen = dict.fromkeys(nodes)
+    selected = dict.fromkeys(nodes)
     read: dict[str, None] = {}
-    for node in (manifest.nodes[i] for i in chosen):
+    for node in (manifest.nodes[i] for i in selected):
         if isinstance(node, Model):
             read |= dict.fromkeys(item.node for item in node.inputs)
         elif isinstance(node, DataTest):
             read |= dict.fromkeys(node.depends_on)
-    models = (model for i in read if i not in chosen and isinstance(model := manifest.nodes[i], Model))
+    models = (model for i in read if i not in selected and isinstance(model := manifest.nodes[i], Model))
     return [model for model in models if model.in_catalog]
 
 
@@ -139,22 +142,27 @@ def _relation(record: Mapping[str, Any]) -> Relation | None:
     if not isinstance(place, dict) or not record.get("relation_name"):
         return None
     parts = [place.get(key) for key in ("database", "schema", "alias")]
-    named = [part for part in parts if isinstance(part, str) and 0 < len(part) <= _MOST_NAME and part.isprintable()]
-    return Relation(*named) if len(named) == len(parts) else None
+    valid_parts = [
+        part for part in parts if isinstance(part, str) and 0 < len(part) <= _MOST_NAME and part.isprintable()
+    ]
+    return Relation(*valid_parts) if len(valid_parts) == len(parts) else None
 
 
 def _problem(
     compiled: Compiled, model: Model, relation: Relation, folder: Path, exists: Callable[[Relation], bool]
 ) -> Diagnostic | None:
     place = Location(model.file)
-    if relation.catalog != (own := compiled.target.catalog.name):
+    if relation.catalog != (catalog_name := compiled.target.catalog.name):
         message = f"'{model.name}' would be read from {relation}, but the catalog of target '{compiled.target.name}'"
-        hint = f"Pass the manifest.json of a target that writes to '{own}', or build it: engine build -s +{model.name}"
-        return Diagnostic("defer-catalog", f"{message} is '{own}'", hint, node=model.name, location=place)
+        hint = (
+            f"Pass the manifest.json of a target that writes to '{catalog_name}', or build it: "
+            f"engine build -s +{model.name}"
+        )
+        return Diagnostic("defer-catalog", f"{message} is '{catalog_name}'", hint, node=model.name, location=place)
     if not exists(relation):
         message = f"'{model.name}' would be read from {relation}, which does not exist"
         hint = (
-            f"Build it there, pass another manifest.json than that of {folder}, or build it here: "
+            f"Build it there, pass the manifest.json of another target than {folder}, or build it here: "
             f"engine build -s +{model.name}"
         )
         return Diagnostic("defer-missing", message, hint, node=model.name, location=place)

@@ -32,7 +32,7 @@ def compile_query(project: Project, sql: str) -> tuple[Compiled, Model]:
     from engine.project import ModelText, is_project, load_project, missing_project
 
     if not is_project(project.root):
-        raise ProjectError.of([missing_project(project.root)])
+        raise ProjectError.from_diagnostics([missing_project(project.root)])
     loaded = load_project(project.root)
     models = (*loaded.models, ModelText(INLINE, "--inline", (), sql))
     result = compile_project(replace(loaded, models=models), target=project.target, variables=project.vars)
@@ -41,7 +41,7 @@ def compile_query(project: Project, sql: str) -> tuple[Compiled, Model]:
     # Its rows are shown: no table has to hold them.
     errors = tuple(e for e in result.manifest.errors if (e.node, e.code) != (INLINE, _STORAGE))
     if errors:
-        raise ProjectError.of(errors)
+        raise ProjectError.from_diagnostics(errors)
     return result, result.manifest.model(INLINE)
 
 
@@ -62,16 +62,16 @@ def render_query(project: Project, compiled: Compiled, sql: str, relation: Calla
         ProjectError: a template fails.
         SetupError: `process-ended`.
     """
-    from engine.compile.templates.confined_process import confined
+    from engine.compile.templates.confined_process import run_confined
 
-    rendered: Rendered = confined(_rendered, compiled, project.vars, sql)
+    rendered: Rendered = run_confined(_rendered, compiled, project.vars, sql)
 
     def written(match: re.Match[str]) -> str:
         try:
             return relation(match[1], match[2])
         except EngineError as error:
             place = rendered.location(match.start())
-            raise type(error).of(found.at(place) for found in error.diagnostics) from error
+            raise type(error).from_diagnostics(diagnostic.at(place) for diagnostic in error.diagnostics) from error
 
     return _REFERENCE.sub(written, rendered.text)
 

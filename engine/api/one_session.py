@@ -43,14 +43,14 @@ def session_target(compiled: Compiled, nodes: Sequence[str]) -> Target:
 
 def one_at_a_time(*listeners: Emit) -> Emit:
     """All listeners, which never get two events at a time."""
-    turn = threading.Lock()
+    lock = threading.Lock()
 
     def emit(event: Event) -> None:
-        with turn:
+        with lock:
             for listener in listeners:
                 listener(event)
 
     return emit
 
 
-def unheard(_: Event) -> None: ...
+def ignore_event(_: Event) -> None: ...

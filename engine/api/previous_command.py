@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 # What failed or was skipped.
 UNFINISHED = Selection(("result:error", "result:fail", "result:skipped"))
 _MOST_THREADS = 64
-_PLAIN = {"threads": int, "fail_fast": bool, "no_cache": bool, "store_failures": bool, "full_refresh": bool,
+_OPTION_TYPES = {"threads": int, "fail_fast": bool, "no_cache": bool, "store_failures": bool, "full_refresh": bool,
           "empty": bool, "discard_refresh": bool}  # fmt: skip
 
 
@@ -39,20 +39,20 @@ class PreviousCommand:
     options: RunOptions = field(default_factory=RunOptions)
     started_at: str = ""
     deferral: Selection = field(default_factory=Selection)
-    held: frozenset[str] = frozenset()
+    unpublished: frozenset[str] = frozenset()
 
-    def again(self, manifest: Manifest, unfinished: Iterable[str]) -> list[str]:
+    def nodes_to_retry(self, manifest: Manifest, unfinished: Iterable[str]) -> list[str]:
         """Return what a retry runs; a model whose tests are gone is built, which publishes its staged rows."""
         from engine.compile import DataTest, Model
         from engine.plan.actions.state_checks import deciding, waits
 
-        chosen = set(unfinished)
-        tested = {node.model for i in chosen if isinstance(node := manifest.nodes[i], DataTest)}
-        for i in {*chosen, *tested, *(f"model.{name}" for name in self.held)}:
+        nodes = set(unfinished)
+        tested = {node.model for i in nodes if isinstance(node := manifest.nodes[i], DataTest)}
+        for i in {*nodes, *tested, *(f"model.{name}" for name in self.unpublished)}:
             model = manifest.nodes.get(i)
             if isinstance(model, Model) and waits(model):
-                chosen |= deciding(manifest, model) or {model.id}
-        return [i for i in manifest.order if i in chosen]
+                nodes |= deciding(manifest, model) or {model.id}
+        return [i for i in manifest.order if i in nodes]
 
 
 def run_arguments(
@@ -68,15 +68,15 @@ def run_arguments(
     """
     import json
 
-    from engine.secrets import scrub
+    from engine.secrets.scrubber import scrub
 
     text = json.dumps(variables, default=str)
-    given = {key: value for key, value in options.items() if value is not None and value != ()}
+    set_options = {key: value for key, value in options.items() if value is not None and value != ()}
     return {
         "vars": dict(variables) if scrub(text) == text else None,
         **({} if warn_error is None else {"warn_error": warn_error}),
         **_deferral(compiled),
-        **given,
+        **set_options,
     }
 
 
@@ -97,21 +97,21 @@ def previous_command(folder: Path) -> PreviousCommand | None:
     """
     from engine.runtime.context.run_results import read_results
 
-    known = read_results(folder) or {}
-    said = known.get("args")
-    args = said if isinstance(said, dict) else {}
+    results = read_results(folder) or {}
+    stored_args = results.get("args")
+    args = stored_args if isinstance(stored_args, dict) else {}
     if args.get("which") not in get_args(Command):
         return None
     command = cast("Command", args["which"])
     if reset := args.get("reset_checkpoint"):
         message = f"the last {command} had --reset-checkpoint {reset}, which is not repeated"
         raise UsageError("usage", message, f"Run engine plan, then engine {command} for the models that need it.")
-    options = {key: args[key] for key, kind in _PLAIN.items() if isinstance(args.get(key), kind)}
+    options = {key: args[key] for key, kind in _OPTION_TYPES.items() if isinstance(args.get(key), kind)}
     if not 0 < options.get("threads", THREADS) <= _MOST_THREADS:
         del options["threads"]
     if isinstance(accepted := args.get("accept"), list):
         options["accept"] = tuple(map(str, accepted))
-    metadata = known.get("metadata")
+    metadata = results.get("metadata")
     started = metadata.get("invocation_started_at") if isinstance(metadata, dict) else None
     variables = args.get("vars", {})
     strict = args.get("warn_error")
@@ -123,19 +123,19 @@ def previous_command(folder: Path) -> PreviousCommand | None:
         cast("RunOptions", options),
         str(started or ""),
         _deferred(args),
-        frozenset(_held(known, args)),
+        frozenset(_unpublished_models(results, args)),
     )
 
 
-def _held(known: Mapping[str, Any], args: Mapping[str, Any]) -> Iterator[str]:
+def _unpublished_models(record: Mapping[str, Any], args: Mapping[str, Any]) -> Iterator[str]:
     """Yield the models whose rows were not published; where only tests ran, the run has the diagnostic."""
     from engine.plan.actions.state_checks import HELD
 
-    listed = known.get("results")
-    results = [r for r in listed if isinstance(r, dict)] if isinstance(listed, list) else []
+    stored_results = record.get("results")
+    results = [r for r in stored_results if isinstance(r, dict)] if isinstance(stored_results, list) else []
     for part in [args, *(r.get("adapter_response") for r in results)]:
-        found = part.get("diagnostics") if isinstance(part, dict) else None
-        for one in found if isinstance(found, list) else ():
+        diagnostics = part.get("diagnostics") if isinstance(part, dict) else None
+        for one in diagnostics if isinstance(diagnostics, list) else ():
             if isinstance(one, dict) and one.get("code") == HELD and isinstance(one.get("node"), str):
                 yield one["node"]
 

@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, Unpack, cast
 
-from engine.api.one_session import alone, one_at_a_time, session_target, unheard
+from engine.api.one_session import alone, ignore_event, one_at_a_time, session_target
 from engine.api.previous_command import UNFINISHED, PreviousCommand, previous_command, run_arguments
 from engine.api.requests import (
     THREADS,
@@ -30,6 +30,7 @@ from engine.api.requests import (
     results_with_errors,
     runnable,
     selection_of,
+    sinks_among,
 )
 from engine.errors import Diagnostic, ProjectError
 from engine.events import Diagnosed, Emit, Event, RunResults, Step, StepStarted
@@ -45,7 +46,7 @@ if TYPE_CHECKING:
     from engine.plan.test_passes.compile_overrides import Versions
     from engine.plan.test_passes.known_passes import PassCache
     from engine.project import LoadedProject
-    from engine.runtime.build import OpenSession, Turn
+    from engine.runtime.build import OpenSession, Options, Turn
     from engine.runtime.data_tests.run_data_test import DataTestVerdict
     from engine.runtime.run_nodes import RunUnit
 
@@ -105,7 +106,7 @@ class Project:
         from engine.project import is_project, load_project, missing_project
 
         if not is_project(self.root):
-            raise ProjectError.of([missing_project(self.root)])
+            raise ProjectError.from_diagnostics([missing_project(self.root)])
         cached = project_cache(self.target_dir)
         loaded = load_project(self.root, cached=cached)
         result = compile_project(loaded, target=self.target, variables=self.vars, cached=cached)
@@ -126,7 +127,7 @@ class Project:
             UsageError: a selection or option that cannot be read, or matches nothing.
             SetupError: the catalog cannot be read.
         """
-        compiled, choice = self._chosen(select)
+        compiled, choice = self._compile_and_select(select)
         nodes = runnable(compiled.manifest, choice.nodes, "build", empty=options.get("empty", False))
         return self.decide(self.defer(compiled, nodes, selection_of(select)), nodes, **options)
 
@@ -188,19 +189,20 @@ class Project:
         options: RunOptions,
         last: PreviousCommand | None = None,
     ) -> RunResults:
-        compiled, choice = self._chosen(select)
-        emit = on_event or unheard
+        compiled, choice = self._compile_and_select(select)
+        emit = on_event or ignore_event
         for finding in choice.unmatched:
             emit(Diagnosed(finding))
-        chosen = last.again(compiled.manifest, choice.nodes) if last else choice.nodes
-        nodes = runnable(compiled.manifest, chosen, command, empty=options.get("empty", False))
+        selected = last.nodes_to_retry(compiled.manifest, choice.nodes) if last else choice.nodes
+        nodes = runnable(compiled.manifest, selected, command, empty=options.get("empty", False))
         compiled = self.defer(compiled, nodes, last.deferral if last else selection_of(select))
-        return self.execute(command, compiled, nodes, emit, **options)
+        sinks = sinks_among(choice.nodes, command, empty=options.get("empty", False))
+        return self.execute(command, compiled, nodes, emit, sinks=sinks, **options)
 
-    def _chosen(self, select: Select) -> tuple[Compiled, Choice]:
+    def _compile_and_select(self, select: Select) -> tuple[Compiled, Choice]:
         compiled = self.compile()
         if compiled.manifest.errors:
-            raise ProjectError.of(compiled.manifest.errors)
+            raise ProjectError.from_diagnostics(compiled.manifest.errors)
         return compiled, self.select(compiled.manifest, selection_of(select))
 
     def select(self, manifest: Manifest, selection: Selection) -> Choice:
@@ -233,9 +235,11 @@ class Project:
         if (to := deferral_of(selection, compiled.project.flags)) is None:
             return compiled
 
-        def again(instead: Mapping[str, Relation]) -> Compiled:
-            made = compile_project(compiled.project, target=self.target, variables=self.vars, deferred=instead)
-            return failing_on_warnings(made) if self.warnings_fail(compiled.project) else made
+        def again(tables_by_model: Mapping[str, Relation]) -> Compiled:
+            recompiled = compile_project(
+                compiled.project, target=self.target, variables=self.vars, deferred=tables_by_model
+            )
+            return failing_on_warnings(recompiled) if self.warnings_fail(compiled.project) else recompiled
 
         return deferred(compiled, nodes, to, again)
 
@@ -243,8 +247,8 @@ class Project:
         """The plan of a build of some nodes of the compiled project; `plan` ends here."""
         from engine.plan import plan_selection
 
-        kept = self._passes(compiled, self._versions(compiled))
-        return plan_selection(compiled.manifest, compiled.target, self.root, nodes, plan_options(options), kept)
+        passes = self._passes(compiled, self._versions(compiled))
+        return plan_selection(compiled.manifest, compiled.target, self.root, nodes, plan_options(options), passes)
 
     def expected_seconds(self, compiled: Compiled, plan: Plan) -> dict[str, float]:
         """Return about how many seconds models of a plan will take, by id, as far as earlier runs tell."""
@@ -257,10 +261,11 @@ class Project:
         command: Command,
         compiled: Compiled,
         nodes: Sequence[str],
-        on_event: Emit = unheard,
+        on_event: Emit = ignore_event,
         opening: OpenSession | None = None,
         within: Sequence[str] = (),
         turn: Turn | None = None,
+        sinks: Sequence[str] = (),
         **options: Unpack[RunOptions],
     ) -> RunResults:
         """Run some nodes of the compiled project; `build`, `run` and `test` end here.
@@ -273,32 +278,25 @@ class Project:
             opening: gives a session that is open (`WarmSession`), whose owner holds it (`alone`); None: one of its own.
             within: ids of all nodes that the session is for, if there are more.
             turn: it is a turn of `engine start`, of which target/ keeps no results; None: it is a run.
+            sinks: ids (`sinks_among`).
             options: as for `build`.
         """
         from engine.api.deferral import deferred_inputs
         from engine.api.plan_report.durations import note_durations
         from engine.compile.artifacts.write_artifacts import write_artifacts
         from engine.docs.openlineage.background_delivery import delivering
-        from engine.runtime.build import Options, build
+        from engine.runtime.build import build
         from engine.runtime.context.run_results import unfinished_results, write_results
 
         manifest, target = compiled.manifest, session_target(compiled, within or nodes)
-        strict, flags = self.warnings_fail(compiled.project), compiled.project.flags
-        if not nodes:
+        strict = self.warnings_fail(compiled.project)
+        if not nodes and not sinks:
             return RunResults(command=command, target=target.name)
         if command != "test":
             check_supported(manifest, nodes)
         versions = self._versions(compiled)
-        fail_fast = options.get("fail_fast")
-        how = Options(
-            command,
-            threads=options.get("threads", THREADS),
-            fail_fast=flags.fail_fast if fail_fast is None else fail_fast,
-            target_dir=self.target_dir,
-            planned=plan_options(options),
-            cache=self._passes(compiled, versions, ignored=options.get("no_cache", False)),
-            within=within,
-            turn=turn,
+        build_options = replace(
+            self._build_options(command, compiled, versions, options), within=within, sinks=sinks, turn=turn
         )
         run = with_adapted_tests(
             manifest, nodes, target, store_failures=options.get("store_failures", False), warnings_fail=strict
@@ -307,11 +305,11 @@ class Project:
         findings: list[Diagnostic] = []
         events: list[Event] = []
         arguments = run_arguments(self.vars, self.warn_error, options, compiled)
-        read = {node: names for node in nodes if (names := deferred_inputs(manifest, node))}
+        deferred_by_node = {node: names for node in nodes if (names := deferred_inputs(manifest, node))}
 
         def write(results: RunResults) -> None:
             if turn is None:
-                write_results(results, self.target_dir, manifest.project, arguments, read)
+                write_results(results, self.target_dir, manifest.project, arguments, deferred_by_node)
 
         with alone() if opening is None else nullcontext():
             if turn is None:
@@ -323,10 +321,10 @@ class Project:
                 emit = one_at_a_time(events.append, on_event, deliver)
                 emit(StepStarted(Step.PLAN))
                 try:
-                    results = build(run, target, self.root, nodes, how, emit, run_unit, opening)
+                    results = build(run, target, self.root, nodes, build_options, emit, run_unit, opening)
                 except BaseException:  # whatever ends it: what was done is known to `retry`
-                    if (found := unfinished_results(events, run, nodes)) is not None:
-                        write(found)
+                    if (unfinished := unfinished_results(events, run, nodes)) is not None:
+                        write(unfinished)
                     raise
             for finding in findings:
                 on_event(Diagnosed(finding))
@@ -335,6 +333,19 @@ class Project:
             if turn is None and not options.get("empty", False):
                 note_durations(project_cache(self.target_dir), manifest, target.name, events)
         return results
+
+    def _build_options(self, command: Command, compiled: Compiled, versions: Versions, options: RunOptions) -> Options:
+        from engine.runtime.build import Options
+
+        fail_fast = options.get("fail_fast")
+        return Options(
+            command,
+            threads=options.get("threads", THREADS),
+            fail_fast=compiled.project.flags.fail_fast if fail_fast is None else fail_fast,
+            target_dir=self.target_dir,
+            planned=plan_options(options),
+            cache=self._passes(compiled, versions, ignored=options.get("no_cache", False)),
+        )
 
     def _versions(self, compiled: Compiled) -> Versions:
         from engine.plan.test_passes.compile_overrides import Versions
@@ -348,7 +359,7 @@ class Project:
         # What stands for a secret is another text in each process.
         conf = target.secrets.masked(target.conf) if target.secrets else target.conf
         settings = {**conf, "master": target.master}
-        return PassCache(project_cache(self.target_dir), settings, versions.of, ignored)
+        return PassCache(project_cache(self.target_dir), settings, versions.manifest_for, ignored)
 
     def unit_runs(self, compiled: Compiled) -> AbstractContextManager[RunUnit]:
         """What runs unit tests of the project; nothing is loaded before the first, which may not come."""
@@ -407,8 +418,8 @@ class Project:
         from engine.runtime.data_tests.run_data_test import DataTestVerdict, SourceRows, run_test
 
         manifest, versions = compiled.manifest, self._versions(compiled)
-        kept = self._passes(compiled, versions, ignored=no_cache)
-        passes = KnownPasses(manifest, compiled.target, self.root, {}, kept)
+        cached_passes = self._passes(compiled, versions, ignored=no_cache)
+        passes = KnownPasses(manifest, compiled.target, self.root, {}, cached_passes)
         strict = self.warnings_fail(compiled.project)
         adapted = with_adapted_tests(manifest, tests, compiled.target, store_failures=False, warnings_fail=strict)
         with ExitStack() as stack, self._units(versions) as run_unit:
@@ -422,8 +433,8 @@ class Project:
                 if not isinstance(test, UnitTest):
                     test = cast("DataTest", adapted.nodes[test.id])
                     return run_test(rows().session(test), test, test.sql)
-                if (at := passes.passed_at(test)) is not None:
-                    return DataTestVerdict(Status.PASS, passed_at=at)
+                if (passed_at := passes.passed_at(test)) is not None:
+                    return DataTestVerdict(Status.PASS, passed_at=passed_at)
                 verdict = run_unit(rows().spark, test)
                 passes.ended(test, now(), passed=verdict.status is Status.PASS)
                 return verdict
@@ -442,24 +453,24 @@ def with_adapted_tests(
     tests = [node for i in nodes if isinstance(node := manifest.nodes[i], DataTest)]
     if store_failures:
         names = Counter(shown_name(i).lower() for i in manifest.nodes if i.startswith("test."))
-        tests = [_storing(test, target, shared=names[test.name.lower()] > 1) for test in tests]
+        tests = [_with_stored_failures(test, target, shared=names[test.name.lower()] > 1) for test in tests]
     if warnings_fail:
-        tests = [_failing(test) for test in tests]
+        tests = [_with_error_severity(test) for test in tests]
     # Nodes that nobody asks for need not be decoded.
     return replace(manifest, nodes=ChainMap({test.id: test for test in tests}, manifest.nodes))  # type: ignore[arg-type]
 
 
-def _storing(test: DataTest, target: Target, *, shared: bool) -> DataTest:
+def _with_stored_failures(test: DataTest, target: Target, *, shared: bool) -> DataTest:
     """The test with a table for its failing rows; `shared`: others have its name."""
     from engine.compile.declarations.failing_rows import failing_rows
 
-    own = test.id.rpartition(".")[2] if rest_of(test.id) != test.name else test.kind
-    table = f"{test.name}_{own}" if shared else test.name
+    suffix = test.id.rpartition(".")[2] if rest_of(test.id) != test.name else test.kind
+    table = f"{test.name}_{suffix}" if shared else test.name
     # Rows that are kept are written by the query, also if there are none.
     return test if test.stored else replace(test, stored=failing_rows(target, table), look=None)
 
 
-def _failing(test: DataTest) -> DataTest:
+def _with_error_severity(test: DataTest) -> DataTest:
     from engine.compile import Severity
 
     warn = test.warn_if or "!= 0"

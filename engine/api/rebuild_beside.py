@@ -31,7 +31,7 @@ def rebuild_of(project: Project, compiled: Compiled, nodes: Sequence[str], threa
     from engine.api.requests import failing_on_warnings
     from engine.compile import DataTest, Model, UnitTest, compile_project
     from engine.plan.actions.action import run_order
-    from engine.runtime.rebuild.tables_beside import Rebuild, beside, instead
+    from engine.runtime.rebuild.tables_beside import Rebuild, next_relations, project_with_next_tables
 
     manifest = compiled.manifest
     order = run_order(manifest, nodes)
@@ -42,13 +42,15 @@ def rebuild_of(project: Project, compiled: Compiled, nodes: Sequence[str], threa
     ids = {model.id for model in models}
     tests = [node for i in order if isinstance(node := manifest.nodes[i], DataTest) and ids & set(node.depends_on)]
     units = [node for i in order if isinstance(node := manifest.nodes[i], UnitTest) and node.model in ids]
-    made = compile_project(compiled.project, target=project.target, variables=project.vars, deferred=instead(models))
-    made = failing_on_warnings(made) if project.warnings_fail(compiled.project) else made
-    if made.manifest.errors:
-        raise EngineError.of(made.manifest.errors)
+    recompiled = compile_project(
+        compiled.project, target=project.target, variables=project.vars, deferred=next_relations(models)
+    )
+    recompiled = failing_on_warnings(recompiled) if project.warnings_fail(compiled.project) else recompiled
+    if recompiled.manifest.errors:
+        raise EngineError.from_diagnostics(recompiled.manifest.errors)
     return Rebuild(
         manifest,
-        beside(made.manifest, models),
+        project_with_next_tables(recompiled.manifest, models),
         compiled.target,
         project.root,
         project.target_dir,
@@ -60,7 +62,7 @@ def rebuild_of(project: Project, compiled: Compiled, nodes: Sequence[str], threa
     )
 
 
-def check_rebuild(project: Project, compiled: Compiled, one: Rebuild, accept: Sequence[str]) -> None:
+def check_rebuild(project: Project, compiled: Compiled, rebuild: Rebuild, accept: Sequence[str]) -> None:
     """Check that the models can be rebuilt beside their tables.
 
     Raises:
@@ -69,8 +71,8 @@ def check_rebuild(project: Project, compiled: Compiled, one: Rebuild, accept: Se
     from engine.runtime.rebuild.rebuild_checks import rebuild_faults
 
     place = compiled.target.place(project.root)
-    models = [one.model(node) for node in one.models]
-    plan = project.decide(compiled, one.models, full_refresh=True, accept=accept)
+    models = [rebuild.model(node) for node in rebuild.models]
+    plan = project.decide(compiled, rebuild.models, full_refresh=True, accept=accept)
     faults = [*plan.refusals, *rebuild_faults(compiled.manifest, compiled.target, place, models)]
     if faults:
-        raise EngineError.of(faults)
+        raise EngineError.from_diagnostics(faults)

@@ -123,17 +123,17 @@ def choose(manifest: Manifest, selection: Selection, root: Path, folder: Path) -
     terms = " ".join([*selection.select, *selection.exclude])
     default = None if terms or selection.selector else default_selector(root)
     selector = selection.selector or default
-    previous = None
+    previous_state = None
     if selection.state or "result:" in terms or selector or "selector:" in terms:
         state = selection.state or folder
-        previous = load_previous(state, must_exist=selection.state is not None)
-    named = partial(named_selection, root, selector) if selector else None
+        previous_state = load_previous(state, must_exist=selection.state is not None)
+    named_selector = partial(named_selection, root, selector) if selector else None
     choice = select(
         manifest,
         selection.select,
         selection.exclude,
-        previous=previous,
-        named=named,
+        previous_run=previous_state,
+        choose_named=named_selector,
         selector=partial(named_selection, root),
     )
     choice = replace(choice, selector=default)
@@ -142,7 +142,7 @@ def choose(manifest: Manifest, selection: Selection, root: Path, folder: Path) -
         return replace(choice, unmatched=allowed)
     if any(finding.is_error for finding in choice.unmatched):
         kind = ProjectError if choice.unmatched[0].location else UsageError
-        raise kind.of(map(_allowing, choice.unmatched))
+        raise kind.from_diagnostics(map(_allowing, choice.unmatched))
     return choice
 
 
@@ -160,17 +160,22 @@ def runnable(manifest: Manifest, nodes: Iterable[str], command: Command, *, empt
     return [node for node in nodes if isinstance(manifest.nodes[node], kinds)]
 
 
+def sinks_among(nodes: Iterable[str], command: Command, *, empty: bool = False) -> list[str]:
+    """The sinks among some nodes that a command delivers: a build does, unless it reads no row."""
+    return [node for node in nodes if node.startswith("sink.")] if command == "build" and not empty else []
+
+
 def check_supported(manifest: Manifest, nodes: Iterable[str]) -> None:
     """Refuse what this version compiles but cannot run, before anything starts."""
     from engine.compile import Model
-    from engine.compile.pipeline.unsupported import unsupported
+    from engine.compile.pipeline.unsupported import unsupported_settings
 
     models = (node for i in nodes if isinstance(node := manifest.nodes[i], Model))
-    if findings := [finding for model in models for finding in unsupported(model)]:
-        raise ProjectError.of(findings)
+    if findings := [finding for model in models for finding in unsupported_settings(model)]:
+        raise ProjectError.from_diagnostics(findings)
 
 
-def plan_options(said: RebuildOptions) -> PlanOptions:
+def plan_options(options: RebuildOptions) -> PlanOptions:
     """The options as the plan has them.
 
     Raises:
@@ -179,17 +184,17 @@ def plan_options(said: RebuildOptions) -> PlanOptions:
     from engine.plan import PlanOptions
     from engine.plan.actions.reset_checks import reset_of
 
-    reset, full = said.get("reset_checkpoint"), said.get("full_refresh", False)
+    reset, full = options.get("reset_checkpoint"), options.get("full_refresh", False)
     if reset and full:
         raise UsageError("usage", "--full-refresh and --reset-checkpoint cannot be combined", "Use one of them.")
-    empty = said.get("empty", False)
+    empty = options.get("empty", False)
     if empty and (reset or full):
         message = f"--empty and {'--full-refresh' if full else '--reset-checkpoint'} cannot be combined"
         raise UsageError("usage", message, "Remove one of them: --empty changes no table that exists.")
-    discard = said.get("discard_refresh", False)
+    discard = options.get("discard_refresh", False)
     if discard and full:
         raise UsageError("usage", "--full-refresh and --discard-refresh cannot be combined", "Use one of them.")
-    return PlanOptions(full, reset_of(reset) if reset else None, tuple(said.get("accept", ())), empty, discard)
+    return PlanOptions(full, reset_of(reset) if reset else None, tuple(options.get("accept", ())), empty, discard)
 
 
 def artifact_folder(root: Path, path: str | Path) -> Path:

@@ -13,7 +13,7 @@ from functools import cache
 _SETTINGS = {"MALLOC_ARENA_MAX": (-8, 2), "MALLOC_MMAP_THRESHOLD_": (-3, 128 * 1024)}
 
 
-def give_back() -> None:
+def release_unused_memory() -> None:
     """Collect what refers to itself, and return free pages; where the C library cannot, they stay with the process."""
     gc.collect()
     trim = _trim()
@@ -21,7 +21,7 @@ def give_back() -> None:
         trim(0)
 
 
-def keep_whole() -> None:
+def limit_malloc_arenas() -> None:
     """Have the C library keep what is free in few pieces; call it before the threads of a program that runs for days.
 
     By default each thread may have an arena of its own, up to eight a core, whose free memory is of no use to others:
@@ -38,6 +38,6 @@ def keep_whole() -> None:
 @cache
 def _trim() -> Callable[[int], int] | None:
     with suppress(OSError, AttributeError):
-        found: Callable[[int], int] = ctypes.CDLL(None).malloc_trim
-        return found
+        malloc_trim: Callable[[int], int] = ctypes.CDLL(None).malloc_trim
+        return malloc_trim
     return None

@@ -64,7 +64,7 @@ class WarmSession:
         self._conf = dict(conf or {})
         self._open: _Open | None = None
         # Why the next one replaces one that was closed, or that no new run may begin in.
-        self._lost = ""
+        self._restart_reason = ""
         self._running = 0
         # Runs that ended while others were under way, whose connections from Java are open.
         self._unclosed = 0
@@ -116,24 +116,24 @@ class WarmSession:
         from engine.runtime.build import session_settings
         from engine.spark.internals.run_sessions import run_session
 
-        wanted = self._with_conf(session_settings(target, target_dir, (), sets, brief=brief))
+        settings = self._with_conf(session_settings(target, target_dir, (), sets, brief=brief))
         with self._changed:
-            opened = self._fitting(wanted)
+            opened = self._matching_session(settings)
             self._running += 1
-        with ExitStack() as kept:
+        with ExitStack() as stack:
             try:
-                kept.enter_context(opened.keeper.keeping(locks))
+                stack.enter_context(opened.keeper.keeping(locks))
             except BaseException:
                 # No process could be started, say: the session is as it was.
                 self._end(clean=True)
                 raise
             clean = False
             try:
-                kill_points.reach("run begins", wanted.app_name)
+                kill_points.reach("run begins", settings.app_name)
                 session, family = run_session(opened.session.spark)
                 yield session
-                kill_points.reach("run ends", wanted.app_name)
-                clean = self._left_clean(opened, family)
+                kill_points.reach("run ends", settings.app_name)
+                clean = self._is_clean_after(opened, family)
             finally:
                 self._end(clean=clean)
 
@@ -142,7 +142,7 @@ class WarmSession:
         with self._changed:
             self._running -= 1
             if not clean:
-                self._lost = self._lost or "the last run was cut off"
+                self._restart_reason = self._restart_reason or "the last run was cut off"
             self._changed.notify_all()
             if not clean:
                 self._changed.wait_for(lambda: not self._running)
@@ -165,7 +165,7 @@ class WarmSession:
 
         settings = session_settings(target, target_dir, (), sets, brief=not self.is_open and brief())
         with self._changed:
-            self._fitting(self._with_conf(settings))
+            self._matching_session(self._with_conf(settings))
 
     def rest(self) -> None:
         from engine.spark.exceptions import spark_exceptions
@@ -195,7 +195,7 @@ class WarmSession:
     def _with_conf(self, settings: SessionSettings) -> SessionSettings:
         return replace(settings, conf={**self._conf, **settings.conf}) if self._conf else settings
 
-    def _fitting(self, wanted: SessionSettings) -> _Open:
+    def _matching_session(self, settings: SessionSettings) -> _Open:
         """The session that is open, if it is as wanted, or another, for which it waits until no run is under way."""
         from engine.spark.session import why_restart
 
@@ -203,21 +203,23 @@ class WarmSession:
         self._changed.wait_for(lambda: not self._running or self._unclosed < _MOST_UNCLOSED)
         while self._open is not None:
             ended = _ENDED if self.java_ended else ""
-            self._lost = self._lost or ended or why_restart(self._open.settings, wanted, self._open.stamps)
-            if not self._lost:
+            self._restart_reason = (
+                self._restart_reason or ended or why_restart(self._open.settings, settings, self._open.stamps)
+            )
+            if not self._restart_reason:
                 return self._open
             if not self._running:
                 self.close()
                 break
             self._changed.wait()
-        if self._lost:
-            self._restarted(self._lost)
-            self._lost = ""
-        self._open = _opened(wanted)
+        if self._restart_reason:
+            self._restarted(self._restart_reason)
+            self._restart_reason = ""
+        self._open = _open_session(settings)
         return self._open
 
-    def _left_clean(self, opened: _Open, family: Sequence[SparkSession]) -> bool:
-        """Whether the next run finds the JVM as the first one did; else `_lost` says why not."""
+    def _is_clean_after(self, opened: _Open, family: Sequence[SparkSession]) -> bool:
+        """Whether the next run finds the JVM as the first one did; else `_restart_reason` says why not."""
         from engine.spark.exceptions import spark_exceptions
         from engine.spark.internals.run_sessions import release, remains, remove_remains
 
@@ -229,32 +231,32 @@ class WarmSession:
                     self._unclosed += 1
                     return True
                 remove_remains(opened.session.spark)
-                left = remains(opened.session.spark) - opened.fresh
-                if not left:
+                leftovers = remains(opened.session.spark) - opened.fresh
+                if not leftovers:
                     release(family)
                     self._unclosed = 0
             except spark_exceptions():
-                _log.exception("what a run left")
-                self._lost = _ENDED if not opened.session.jvm.alive else "Java does not answer"
+                _log.exception("queries that a run left behind")
+                self._restart_reason = _ENDED if not opened.session.jvm.alive else "Java does not answer"
                 return False
-            if left:
-                self._lost = f"the last run left something in it: {', '.join(sorted(left))}"
-            return not left
+            if leftovers:
+                self._restart_reason = f"the last run left something in it: {', '.join(sorted(leftovers))}"
+            return not leftovers
 
 
-def _opened(wanted: SessionSettings) -> _Open:
+def _open_session(settings: SessionSettings) -> _Open:
     from engine.spark.session import file_stamps, open_session
     from engine.state.lock import LockKeeper
 
     with ExitStack() as undo:
         keeper = LockKeeper()
         undo.callback(keeper.close)
-        stamps = file_stamps(wanted.conf)
-        session = open_session(replace(wanted, inherit_fds=(keeper.inherited,)))
+        stamps = file_stamps(settings.conf)
+        session = open_session(replace(settings, inherit_fds=(keeper.inherited,)))
         undo.callback(session.close)
-        keeper.started()
-        kill_points.reach("session opened", wanted.app_name)
-        opened = _Open(session, wanted, stamps, keeper, _remains(session))
+        keeper.close_inherited()
+        kill_points.reach("session opened", settings.app_name)
+        opened = _Open(session, settings, stamps, keeper, _remains(session))
         undo.pop_all()
     return opened
 

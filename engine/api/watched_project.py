@@ -30,7 +30,7 @@ class WatchedProject:
     command: Command
     options: RunOptions
     session: WarmSession
-    done: dict[str, tuple[Node, ...]] = field(default_factory=dict)
+    succeeded: dict[str, tuple[Node, ...]] = field(default_factory=dict)
     failed: set[str] = field(default_factory=set)
 
     def due(self, compiled: Compiled, nodes: Sequence[str]) -> list[str]:
@@ -40,12 +40,12 @@ class WatchedProject:
             SetupError: the catalog cannot be read.
         """
         plan, manifest = self.project.decide(compiled, nodes), compiled.manifest
-        touched = {node for node in nodes if self.done.get(node) != _decisive(manifest, node)}
+        touched = {node for node in nodes if self.succeeded.get(node) != _deciding_nodes(manifest, node)}
         due = nodes_due(manifest, plan, touched, no_cache=self.options.get("no_cache", False))
         self.failed &= set(nodes)
         for node in set(plan.actions) - set(due):
             if plan.actions[node].unchanged:
-                self.done[node] = _decisive(manifest, node)
+                self.succeeded[node] = _deciding_nodes(manifest, node)
                 self.failed.discard(node)
         return due
 
@@ -56,10 +56,10 @@ class WatchedProject:
         )
         for result in results.results:
             if result.status.failed:
-                self.done.pop(result.node, None)
+                self.succeeded.pop(result.node, None)
                 self.failed.add(result.node)
             else:
-                self.done[result.node] = _decisive(compiled.manifest, result.node)
+                self.succeeded[result.node] = _deciding_nodes(compiled.manifest, result.node)
                 self.failed.discard(result.node)
         return results
 
@@ -76,15 +76,15 @@ class WatchedProject:
 
         manifest, target = compiled.manifest, session_target(compiled, nodes)
         place = target.place(self.project.root)
-        read = [node for i in nodes if isinstance(node := manifest.nodes[i], Model | DataTest)]
+        read_nodes = [node for i in nodes if isinstance(node := manifest.nodes[i], Model | DataTest)]
 
         def brief() -> bool:
             return is_little(read_deployed(manifest, target, place, nodes, read_sources(manifest, place, nodes)))
 
-        self.session.open(target, self.project.target_dir, jar_sets(manifest, read), brief)
+        self.session.open(target, self.project.target_dir, jar_sets(manifest, read_nodes), brief)
 
 
-def _decisive(manifest: Manifest, node: str) -> tuple[Node, ...]:
+def _deciding_nodes(manifest: Manifest, node: str) -> tuple[Node, ...]:
     """A node and, of a unit test, its model and what that reads: they may be edited without being watched."""
     from engine.compile import Model, UnitTest
 
@@ -120,8 +120,8 @@ def nodes_due(manifest: Manifest, plan: Plan, touched: Iterable[str], *, no_cach
         if isinstance(manifest.nodes[node], Model):
             continue
         below = (due | (sources - plan.actions.keys())) & _read_by_test(manifest, node)
-        again = no_cache and bool(below or node in edited)
-        if again or _is_due(action, edited, below):
+        reruns = no_cache and bool(below or node in edited)
+        if reruns or _is_due(action, edited, below):
             due.add(node)
     return [node for node in plan.actions if node in due]
 

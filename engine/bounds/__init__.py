@@ -1,5 +1,5 @@
-"""Bounds for what strangers wrote: one reader of files, one client of web servers, one parser of JSON.
+"""Bounded readers for input from strangers: files, answers of web servers, JSON.
 
-Size, depth and time are limited for the whole of each; what exceeds a limit is an error of Python's that the caller
-turns into a diagnostic.
+Size, depth and time are limited; exceeding a limit raises an error of Python's that the caller turns into a diagnostic.
+`regular_file` reads files and JSON, `http_exchange` speaks HTTP.
 """

@@ -1,11 +1,9 @@
-"""HTTP requests with one deadline over the connection, the headers and the body, however slowly a server sends them.
+"""HTTP requests with one deadline over connection, headers and body, however slowly a server sends them.
 
-A timeout of a socket counts from one byte to the next: a server that sends a byte of a header each second would hold
-the caller for days. Here each read waits at most until the deadline. Looking up the host's name has the limits of the
-machine's resolver. Redirects are not followed: the header with the password would go with them, to any host. What is
-connected to is the server of a parsed address, which is checked once more when the connection is made.
-
-A socket's answers until a deadline: a timeout of a socket counts from one byte to the next, a deadline does not.
+The timeout of a socket counts from one byte to the next: a server that sends a byte each second would hold the caller
+for days. Here each read waits until the deadline at most. Host names are looked up within the resolver's own limits.
+Redirects are not followed: the header with the password would go along, to any host. The server of the parsed address
+is checked once more when the connection is made.
 """
 
 from __future__ import annotations
@@ -32,34 +30,30 @@ _LEAST_SECONDS: Final = 0.05
 
 
 def seconds_left(timeout: float, deadline: float) -> float:
-    """Return seconds to wait for the next bytes, by a silence `timeout` and a `deadline` of the monotonic clock.
-
-    Raises:
-        TimeoutError: the deadline has passed.
-    """
-    left = deadline - time.monotonic()
-    if left <= 0:
+    """Return seconds until the silence `timeout` or the monotonic `deadline`, or raise TimeoutError."""
+    seconds = deadline - time.monotonic()
+    if seconds <= 0:
         raise TimeoutError("its answer takes too long")
-    return max(_LEAST_SECONDS, min(timeout, left))
+    return max(_LEAST_SECONDS, min(timeout, seconds))
 
 
 class TimedReader(io.RawIOBase):
-    """What a socket receives; each read waits for the seconds that are left at most."""
+    """What a socket receives; each read waits at most for the seconds that are left."""
 
-    def __init__(self, sock: socket.socket, left: Callable[[], float]) -> None:
+    def __init__(self, sock: socket.socket, seconds: Callable[[], float]) -> None:
         super().__init__()
-        self._sock, self._left = sock, left
+        self._sock, self._seconds_left = sock, seconds
         self._raw = sock.makefile("rb", buffering=0)
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: Any) -> int | None:
-        self._sock.settimeout(self._left())
+        self._sock.settimeout(self._seconds_left())
         return self._raw.readinto(buffer)
 
     def close(self) -> None:
-        """Close it; the socket stays open."""
+        """Close the reader; the socket stays open."""
         self._raw.close()
         super().close()
 
@@ -69,26 +63,26 @@ _GZIP: Final = 16 + zlib.MAX_WBITS
 
 
 class BodyTooLargeError(Exception):
-    """A body has more bytes than are read."""
+    pass
 
 
 class OtherServerError(OSError):
-    """A connection would be made to another server than the address names."""
+    """A connection would lead to another server than the address names."""
 
 
 class BodyEncodingError(Exception):
-    """A body is not packed as its header says, or in a way that nobody asked for."""
+    """A body is not packed as its header says, or in a way that was not requested."""
 
 
 def fetch(
     address: WebAddress, headers: Mapping[str, str], *, timeout: float, deadline: float, most_bytes: int, ca: str = ""
 ) -> bytes:
-    """Return the body of an answer; `timeout` is seconds of silence, `deadline` is by the monotonic clock.
+    """Return the body of a successful answer; `timeout` is seconds of silence, `deadline` on the monotonic clock.
 
     Raises:
-        HTTPError: the server answers with another status than success; its body is under the same deadline.
+        HTTPError: the server answers with another status; its body has the same deadline.
         BodyTooLargeError: the body is larger.
-        OSError, HTTPException: no answer, or too late.
+        OSError, HTTPException: there is no answer, or it is too late.
     """
     request = _Request(address, deadline, headers=dict(headers))
     with _opener(ca).open(request, timeout=seconds_left(timeout, deadline)) as response:
@@ -97,8 +91,6 @@ def fetch(
 
 @dataclass(frozen=True, slots=True)
 class HttpAnswer:
-    """An answer of a server, whatever its status."""
-
     status: int
     reason: str
     body: bytes
@@ -115,12 +107,9 @@ def exchange(
     most_bytes: int,
     ca: str = "",
 ) -> HttpAnswer:
-    """Send a request and return the answer, unpacked from gzip; redirects are answers, too. Times as in `fetch`.
+    """Send a request and return the answer, unpacked from gzip; redirects are answers, too.
 
-    Raises:
-        BodyTooLargeError: the body is larger.
-        BodyEncodingError: the body is not packed as it says.
-        OSError, HTTPException, ValueError: no answer, too late, or a header that cannot be sent.
+    Times and errors are those of `fetch`, with BodyEncodingError, and ValueError for a header that cannot be sent.
     """
     request = _Request(address, deadline, data=body, headers={**headers, "Accept-Encoding": "gzip"}, method=method)
     try:
@@ -149,31 +138,31 @@ def _unpacked(content: bytes, packed: str, most_bytes: int) -> bytes:
         raise BodyEncodingError("its answer is packed in a way that was not asked for")
     try:
         unpacking = zlib.decompressobj(_GZIP)
-        made = unpacking.decompress(content, most_bytes + 1)
+        unpacked = unpacking.decompress(content, most_bytes + 1)
     except zlib.error as error:
         raise BodyEncodingError("its answer cannot be unpacked") from error
-    if len(made) > most_bytes:
+    if len(unpacked) > most_bytes:
         raise BodyTooLargeError(f"its answer has more than {most_bytes:,} bytes")
     if not unpacking.eof:
         raise BodyEncodingError("its answer is cut off")
-    return made
+    return unpacked
 
 
 class _Request(urllib.request.Request):
-    def __init__(self, address: WebAddress, deadline: float, **also: Any) -> None:
-        super().__init__(str(address), **also)
+    def __init__(self, address: WebAddress, deadline: float, **options: Any) -> None:
+        super().__init__(str(address), **options)
         self.address, self.deadline = address, deadline
 
     def connection(self) -> dict[str, Any]:
-        """What a connection has to know: a proxy is one that the user's environment names."""
+        """Return the arguments of a connection; `proxied`: the user's environment names a proxy."""
         return {"deadline": self.deadline, "server": self.address.server, "proxied": self.has_proxy()}
 
 
 class _Patient(http.client.HTTPConnection):
-    """A connection that is made, and whose answers are read, until a deadline."""
+    """A connection with a deadline for connecting and for its answers."""
 
-    def __init__(self, *args: Any, deadline: float, server: Server, proxied: bool, **also: Any) -> None:
-        super().__init__(*args, **also)
+    def __init__(self, *args: Any, deadline: float, server: Server, proxied: bool, **options: Any) -> None:
+        super().__init__(*args, **options)
         self.deadline, self.server, self.proxied = deadline, server, proxied
         # http.client's own gives each address of a host the whole timeout.
         self._create_connection = self._reached
@@ -189,25 +178,25 @@ class _Patient(http.client.HTTPConnection):
 
     def _reached(self, address: tuple[str, int], *_: object) -> socket.socket:
         failure: OSError = OSError("the host has no address")
-        for found in socket.getaddrinfo(*address, type=socket.SOCK_STREAM):
+        for candidate in socket.getaddrinfo(*address, type=socket.SOCK_STREAM):
             try:
-                return socket.create_connection((str(found[4][0]), address[1]), self._left())
+                return socket.create_connection((str(candidate[4][0]), address[1]), self._seconds_left())
             except OSError as error:
                 failure = error
         raise failure
 
-    def _response(self, sock: socket.socket, *args: Any, **also: Any) -> http.client.HTTPResponse:
-        response = http.client.HTTPResponse(sock, *args, **also)
+    def _response(self, sock: socket.socket, *args: Any, **options: Any) -> http.client.HTTPResponse:
+        response = http.client.HTTPResponse(sock, *args, **options)
         response.fp.close()
-        response.fp = io.BufferedReader(TimedReader(sock, self._left))
+        response.fp = io.BufferedReader(TimedReader(sock, self._seconds_left))
         return response
 
-    def _left(self) -> float:
+    def _seconds_left(self) -> float:
         return seconds_left(self.timeout or 0.0, self.deadline)
 
 
 class _PatientTls(_Patient, http.client.HTTPSConnection):
-    """The same over TLS; the handshake has the connection's timeout as a whole."""
+    """The same over TLS; the handshake as a whole has the connection's timeout."""
 
 
 # urllib hands what it does not know on to the connection; its stubs do not say so.
@@ -238,7 +227,7 @@ def _opener(ca: str) -> urllib.request.OpenerDirector:
 
 @cache
 def authorities() -> str:
-    """PEM text of the authorities that REQUESTS_CA_BUNDLE names; empty: those of the machine."""
+    """Return the PEM text of the authorities in REQUESTS_CA_BUNDLE; empty: those of the machine."""
     path = os.environ.get("REQUESTS_CA_BUNDLE") or os.environ.get("CURL_CA_BUNDLE") or ""
     try:
         return read_regular(Path(os.path.realpath(path)), 1 << 24).decode() if path else ""

@@ -1,9 +1,7 @@
-"""Files that somebody else may have put there: regular ones of a bounded size; no links, pipes or devices.
+"""Files and JSON from strangers: regular files of a bounded size, no links, pipes or devices.
 
-JSON that somebody else wrote: bounded in size, in values and in depth before Python builds it.
-
-A text of a few bytes may become hundreds of times as large: `[],[],..` makes a list of each three bytes. Commas and
-opening brackets are counted first, those in texts too, which is quick and never too few.
+JSON is bounded before Python builds it: a few bytes may become hundreds of times as large, as `[],[],..` makes a list
+of each three bytes. Counting commas and opening brackets, including those in texts, is quick and never too low.
 """
 
 from __future__ import annotations
@@ -22,17 +20,13 @@ MOST_OF_A_CACHE = 1 << 27
 
 
 class NotRegularError(OSError):
-    """What has the name of a file is a link, a folder, a pipe, a socket or a device, or the file is too large."""
+    """A path is a link, folder, pipe, socket or device, or the file is too large."""
 
 
 def open_regular(path: Path | str, most_bytes: int) -> BinaryIO:
-    """Open a file for reading.
+    """Open a file for reading; raise NotRegularError if it is not a regular file, or is larger.
 
-    A link of the last part of the path is not followed, and a pipe without a writer does not hold the caller up.
-
-    Raises:
-        NotRegularError: it is not a regular file, or it is larger.
-        OSError: it cannot be opened.
+    A link as the last part of the path is not followed, and a pipe without a writer does not block.
     """
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
@@ -40,22 +34,17 @@ def open_regular(path: Path | str, most_bytes: int) -> BinaryIO:
         if os.path.islink(path):  # noqa: PTH114 - a text is as good
             raise NotRegularError(f"{path} is a symbolic link") from error
         raise
-    seen = os.fstat(descriptor)
-    if stat.S_ISREG(seen.st_mode) and seen.st_size <= most_bytes:
+    file_stat = os.fstat(descriptor)
+    if stat.S_ISREG(file_stat.st_mode) and file_stat.st_size <= most_bytes:
         return os.fdopen(descriptor, "rb", buffering=0)
     os.close(descriptor)
-    if stat.S_ISREG(seen.st_mode):
+    if stat.S_ISREG(file_stat.st_mode):
         raise _too_large(path, most_bytes)
     raise NotRegularError(f"{path} is not a regular file")
 
 
 def read_regular(path: Path | str, most_bytes: int) -> bytes:
-    """Return the content of a file, opened by `open_regular`.
-
-    Raises:
-        NotRegularError: it is not a regular file, or it is larger.
-        OSError: it cannot be read.
-    """
+    """Return the content of a file; errors are those of `open_regular`."""
     with open_regular(path, most_bytes) as file:
         # One that grows meanwhile has its end at the bound, too.
         content = _read(file.fileno(), most_bytes + 1)
@@ -82,11 +71,7 @@ MOST_VALUES: Final = 2_000_000
 
 
 def parse_json(content: bytes, most_values: int = MOST_VALUES, most_bytes: int = MOST_BYTES) -> Any:
-    """Return the value of a JSON text in UTF-8.
-
-    Raises:
-        ValueError: it is not JSON, too deep or too large, or has half of a surrogate pair, which no text can hold.
-    """
+    """Parse JSON in UTF-8; raise ValueError if it is too deep, too large, or has half of a surrogate pair."""
     if len(content) > most_bytes or sum(content.count(sign) for sign in (b",", b"[", b"{")) > most_values:
         raise ValueError("it is too large")
     try:

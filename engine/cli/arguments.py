@@ -11,9 +11,9 @@ from collections.abc import Iterable, Sequence
 import click
 from click.shell_completion import CompletionItem
 
-from engine.cli.dbt_answers import answer_to_command, answer_to_option
+from engine.cli.dbt_hints import hint_for_command, hint_for_option
 from engine.cli.options import Several, fail_fast_option, project_options
-from engine.cli.shell_completion import complete_selection
+from engine.cli.shell_completion import selection_completions
 
 _END = "--"
 _SUMMARY = 200
@@ -26,15 +26,19 @@ class Command(click.Command):
         try:
             return super().parse_args(ctx, _one_value_each(self.get_params(ctx), args))
         except click.NoSuchOption as error:
-            if (answer := answer_to_option(error.option_name)) is None:
+            if (dbt_hint := hint_for_option(error.option_name)) is None:
                 raise
-            raise click.UsageError(answer, ctx) from None
+            raise click.UsageError(dbt_hint, ctx) from None
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         """Complete options, and bare names as those of --select."""
-        found = super().shell_complete(ctx, incomplete)
+        completions = super().shell_complete(ctx, incomplete)
         selects = any("--select" in param.opts for param in self.params)
-        return [*found, *complete_selection(ctx, incomplete)] if selects and not incomplete.startswith("-") else found
+        return (
+            [*completions, *selection_completions(ctx, incomplete)]
+            if selects and not incomplete.startswith("-")
+            else completions
+        )
 
 
 class Group(click.Group):
@@ -47,17 +51,17 @@ class Group(click.Group):
         try:
             return super().parse_args(ctx, _behind_command(_SHARED, args))
         except click.NoSuchOption as error:
-            if (answer := answer_to_option(error.option_name)) is None:
+            if (dbt_hint := hint_for_option(error.option_name)) is None:
                 raise
-            raise click.UsageError(answer, ctx) from None
+            raise click.UsageError(dbt_hint, ctx) from None
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Find the command, or name the equivalent of dbt's."""
-        answer = answer_to_command(args[0]) if self.get_command(ctx, args[0]) is None else None
-        if answer is not None:
-            ctx.fail(answer)
+        dbt_hint = hint_for_command(args[0]) if self.get_command(ctx, args[0]) is None else None
+        if dbt_hint is not None:
+            ctx.fail(dbt_hint)
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -77,7 +81,7 @@ def _shared() -> None: ...
 _SHARED: Sequence[click.Parameter] = _shared.params
 
 
-class _Known:
+class _OptionNames:
     def __init__(self, params: Iterable[click.Parameter]) -> None:
         options = [param for param in params if isinstance(param, click.Option)]
         self._options = {name: option for option in options for name in (*option.opts, *option.secondary_opts)}
@@ -110,44 +114,44 @@ def _is_option(word: str) -> bool:
 
 
 def _one_value_each(params: Sequence[click.Parameter], args: Sequence[str]) -> list[str]:
-    known, rest, result = _Known(params), list(args), list[str]()
-    bare = None if any(isinstance(param, click.Argument) for param in params) else known.get("--select")
-    while rest:
-        word = rest.pop(0)
+    options, remaining, result = _OptionNames(params), list(args), list[str]()
+    bare = None if any(isinstance(param, click.Argument) for param in params) else options.get("--select")
+    while remaining:
+        word = remaining.pop(0)
         if word == _END:
-            return [*result, *(_named(bare, rest) if bare else [word, *rest])]
+            return [*result, *(_with_option_name(bare, remaining) if bare else [word, *remaining])]
         if not _is_option(word):
-            result += _named(bare, [word]) if bare else [word]
+            result += _with_option_name(bare, [word]) if bare else [word]
             continue
         result.append(word)
-        option, value_follows = known.read(word)
-        if value_follows and rest:
-            if isinstance(option, Several) and _is_option(rest[0]):
+        option, value_follows = options.read(word)
+        if value_follows and remaining:
+            if isinstance(option, Several) and _is_option(remaining[0]):
                 # click would take the option for the value.
                 raise click.BadOptionUsage(word, f"Option '{word}' requires an argument.")
-            result.append(rest.pop(0))
+            result.append(remaining.pop(0))
         if isinstance(option, Several):
-            while rest and not _is_option(rest[0]):
-                result += _named(option, [rest.pop(0)])
+            while remaining and not _is_option(remaining[0]):
+                result += _with_option_name(option, [remaining.pop(0)])
     return result
 
 
-def _named(option: click.Option, values: Iterable[str]) -> list[str]:
+def _with_option_name(option: click.Option, values: Iterable[str]) -> list[str]:
     """Values that do not begin with a hyphen, or do: each behind the option's long name."""
     name = max(option.opts, key=len)
     return [f"{name}={value}" for value in values]
 
 
 def _behind_command(shared: Sequence[click.Parameter], args: Sequence[str]) -> list[str]:
-    known, rest = _Known(shared), list(args)
+    options, remaining = _OptionNames(shared), list(args)
     own, moved = list[str](), list[str]()
-    while rest and _is_option(rest[0]) and rest[0] != _END:
-        word = rest.pop(0)
-        option, value_follows = known.read(word)
+    while remaining and _is_option(remaining[0]) and remaining[0] != _END:
+        word = remaining.pop(0)
+        option, value_follows = options.read(word)
         if option is None:
             own.append(word)
             continue
         moved.append(word)
-        if value_follows and rest:
-            moved.append(rest.pop(0))
-    return [*own, *rest[:1], *moved, *rest[1:]] if rest else own
+        if value_follows and remaining:
+            moved.append(remaining.pop(0))
+    return [*own, *remaining[:1], *moved, *remaining[1:]] if remaining else own

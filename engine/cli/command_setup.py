@@ -18,7 +18,7 @@ from engine.cli.console.safe_output import write
 from engine.cli.log_output import LOG, is_shown, logged
 from engine.errors import Diagnostic, EngineError, Level, Location, ProjectError, UsageError, near
 from engine.package_source import install_hint
-from engine.secrets import scrub
+from engine.secrets.scrubber import scrub
 from engine.target_folder import TargetFolder
 from engine.user_cache import project_cache
 
@@ -44,14 +44,14 @@ class CommandSettings:
     def target_dir(self) -> Path:
         return self.project.target_dir
 
-    def told(self, warnings: Sequence[Diagnostic]) -> None:
-        from engine.cli.console.shown_warnings import note_told
+    def note_shown_warnings(self, warnings: Sequence[Diagnostic]) -> None:
+        from engine.cli.console.shown_warnings import note_shown
 
         if warnings and self.out.for_people:
-            note_told(project_cache(self.target_dir), warnings)
+            note_shown(project_cache(self.target_dir), warnings)
 
 
-def settings(
+def read_settings(
     project_dir: Path,
     target: str | None = None,
     variables: str = "{}",
@@ -83,11 +83,15 @@ def settings(
 class Warnings(Enum):
     ALL = "all"
     DAILY = "those that were not shown within a day"
-    SELECTED = "those of what is selected: `selected` and `warn` show them"
+    SELECTED = "of the selected nodes: `select_and_report` and `print_warnings` show them"
 
 
-def compiled(
-    chosen: CommandSettings, *, must_hold: bool = True, heard: bool = True, warnings: Warnings = Warnings.ALL
+def compile_and_report(
+    settings: CommandSettings,
+    *,
+    fail_on_errors: bool = True,
+    show_template_output: bool = True,
+    warnings: Warnings = Warnings.ALL,
 ) -> Compiled:
     """Load and compile the project, and print what is wrong with it.
 
@@ -101,38 +105,40 @@ def compiled(
         Failed: there are errors.
         ProjectError: `project-missing`.
     """
-    with hearing(chosen) if heard else nullcontext():
-        result = chosen.project.compile()
+    with template_output(settings) if show_template_output else nullcontext():
+        result = settings.project.compile()
     project, diagnostics = result.project, result.manifest.diagnostics
     if warnings is Warnings.ALL:
-        chosen.out.diagnostics(diagnostics)
-        chosen.told([warning for warning in diagnostics if not warning.is_error])
+        settings.out.diagnostics(diagnostics)
+        settings.note_shown_warnings([warning for warning in diagnostics if not warning.is_error])
     else:
-        chosen.out.diagnostics(result.manifest.errors)
+        settings.out.diagnostics(result.manifest.errors)
     if warnings is Warnings.DAILY:
-        warn(chosen, result.manifest, result.manifest.nodes, daily=True)
+        print_warnings(settings, result.manifest, result.manifest.nodes, daily=True)
     if not project.models and not project.broken:
         finding = _no_models(project.paths["models"])
-        if chosen.project.warnings_fail(project):
-            chosen.out.diagnostics([as_error(finding)])
+        if settings.project.warnings_fail(project):
+            settings.out.diagnostics([as_error(finding)])
             raise Failed
-        chosen.out.diagnostics([finding])
-    if must_hold and result.manifest.errors:
+        settings.out.diagnostics([finding])
+    if fail_on_errors and result.manifest.errors:
         number = len(result.manifest.errors)
-        chosen.out.say(f"{number} error{'s' if number > 1 else ''}; nothing was run")
+        settings.out.say(f"{number} error{'s' if number > 1 else ''}; nothing was run")
         raise Failed
     return result
 
 
-def warn(chosen: CommandSettings, manifest: Manifest, nodes: Collection[str], *, daily: bool = False) -> None:
+def print_warnings(
+    settings: CommandSettings, manifest: Manifest, nodes: Collection[str], *, daily: bool = False
+) -> None:
     """Print the warnings about some nodes; `daily` leaves out what people were shown within a day."""
-    from engine.cli.console.shown_warnings import not_told_today, warnings_of
+    from engine.cli.console.shown_warnings import not_shown_today, warnings_of
 
     warnings = warnings_of(manifest, nodes)
-    if daily and chosen.out.for_people:
-        warnings = not_told_today(project_cache(chosen.target_dir), warnings)
-    chosen.out.diagnostics(warnings)
-    chosen.told(warnings)
+    if daily and settings.out.for_people:
+        warnings = not_shown_today(project_cache(settings.target_dir), warnings)
+    settings.out.diagnostics(warnings)
+    settings.note_shown_warnings(warnings)
 
 
 def _no_models(folder: str) -> Diagnostic:
@@ -140,7 +146,7 @@ def _no_models(folder: str) -> Diagnostic:
     return Diagnostic("no-models", "the project has no models", hint, Level.WARNING, location=Location("project.yml"))
 
 
-def check_project(chosen: CommandSettings) -> None:
+def check_project(settings: CommandSettings) -> None:
     """Make sure that the folder is a project.
 
     Raises:
@@ -148,12 +154,17 @@ def check_project(chosen: CommandSettings) -> None:
     """
     from engine.project import is_project, missing_project
 
-    if not is_project(chosen.root):
-        raise ProjectError.of([missing_project(chosen.root)])
+    if not is_project(settings.root):
+        raise ProjectError.from_diagnostics([missing_project(settings.root)])
 
 
-def selected(
-    chosen: CommandSettings, manifest: Manifest, wanted: Selection, *, tell: bool = True, daily: bool = False
+def select_and_report(
+    settings: CommandSettings,
+    manifest: Manifest,
+    selection: Selection,
+    *,
+    report_empty: bool = True,
+    daily: bool = False,
 ) -> list[str]:
     """The chosen nodes, whose warnings are printed.
 
@@ -168,17 +179,17 @@ def selected(
         UsageError: a selection that cannot be read, or matches nothing.
         ProjectError: the same in selectors.yml.
     """
-    choice = chosen.project.select(manifest, wanted)
-    chosen.out.diagnostics(choice.unmatched)
-    warn(chosen, manifest, choice.nodes, daily=daily)
+    choice = settings.project.select(manifest, selection)
+    settings.out.diagnostics(choice.unmatched)
+    print_warnings(settings, manifest, choice.nodes, daily=daily)
     if choice.selector:
-        chosen.out.say(f"Selector '{choice.selector}' (the default of selectors.yml)")
-    if tell and not choice.nodes:
-        chosen.out.say("No nodes match the selection; nothing to do")
+        settings.out.say(f"Selector '{choice.selector}' (the default of selectors.yml)")
+    if report_empty and not choice.nodes:
+        settings.out.say("No nodes match the selection; nothing to do")
     return choice.nodes
 
 
-def named_model(manifest: Manifest, name: str) -> Model:
+def find_model(manifest: Manifest, name: str) -> Model:
     """Return a model by its name, with or without `model.` before it.
 
     Raises:
@@ -191,7 +202,9 @@ def named_model(manifest: Manifest, name: str) -> Model:
     return model
 
 
-def deferred(chosen: CommandSettings, result: Compiled, nodes: Sequence[str], wanted: Selection) -> Compiled:
+def defer_and_report(
+    settings: CommandSettings, result: Compiled, nodes: Sequence[str], selection: Selection
+) -> Compiled:
     """Return the project with references to models that are not selected as another target's tables; say which.
 
     Raises:
@@ -199,18 +212,18 @@ def deferred(chosen: CommandSettings, result: Compiled, nodes: Sequence[str], wa
         ProjectError: `defer-catalog`, `defer-missing`.
         SetupError: the catalog cannot be read.
     """
-    result = chosen.project.defer(result, nodes, wanted)
+    result = settings.project.defer(result, nodes, selection)
     if result.deferred_to is not None:
         from engine.compile import Model
 
         models = [n for n in result.manifest.nodes.values() if isinstance(n, Model) and n.deferred_from is not None]
         names = ", ".join(f"{model.name} ({model.relation})" for model in models)
         if names:
-            chosen.out.say(f"Deferred: {names}")
+            settings.out.say(f"Deferred: {names}")
     return result
 
 
-def need_extra(module: str, extra: str) -> None:
+def require_extra(module: str, extra: str) -> None:
     """Make sure that an extra is installed.
 
     Raises:
@@ -222,45 +235,45 @@ def need_extra(module: str, extra: str) -> None:
 
 
 @contextmanager
-def log_file(chosen: CommandSettings) -> Iterator[Path]:
+def log_file(settings: CommandSettings) -> Iterator[Path]:
     """Send the log of a command to target/logs/engine.log (0600), secrets masked.
 
     Raises:
         ProjectError: `project-missing`: nothing is made in a folder that is not a project.
         ProjectError: `target-link`, `target-unwritable`.
     """
-    check_project(chosen)
-    with TargetFolder(chosen.target_dir) as folder:
+    check_project(settings)
+    with TargetFolder(settings.target_dir) as folder:
         file = folder.append(LOG)
-    with logged(chosen.out, chosen.level, file):
-        yield chosen.target_dir / LOG
+    with logged(settings.out, settings.level, file):
+        yield settings.target_dir / LOG
 
 
 @contextmanager
-def hearing(chosen: CommandSettings) -> Iterator[None]:
+def template_output(settings: CommandSettings) -> Iterator[None]:
     """Show the output of templates (print(), log(..., info=True), warnings), as `log_file` does where it is open."""
-    with nullcontext() if is_shown() else logged(chosen.out, chosen.level, None):
+    with nullcontext() if is_shown() else logged(settings.out, settings.level, None):
         yield
 
 
-def unhandled(error: BaseException, chosen: CommandSettings | None) -> None:
+def report_internal_error(error: BaseException, settings: CommandSettings | None) -> None:
     """Say that the engine itself failed; the trace goes to the log."""
     import traceback
 
     text = scrub("".join(traceback.format_exception(error)))
     where = ""
-    if chosen is not None and (chosen.root / "project.yml").is_file():
+    if settings is not None and (settings.root / "project.yml").is_file():
         try:
-            with TargetFolder(chosen.target_dir) as folder, folder.append(LOG) as stream:
+            with TargetFolder(settings.target_dir) as folder, folder.append(LOG) as stream:
                 stream.write(text.encode("utf-8", "backslashreplace"))
-            where = f" The trace is in {chosen.target_dir / LOG}."
+            where = f" The trace is in {settings.target_dir / LOG}."
         except (EngineError, OSError):
             where = ""
-    if not where or (chosen is not None and chosen.level is LogLevel.DEBUG):
+    if not where or (settings is not None and settings.level is LogLevel.DEBUG):
         write(text, error=True, end="")
     write(f"internal error: {type(error).__name__}: {error}.{where} [internal-error]", error=True)
 
 
-def errors_of(error: EngineError) -> int:
+def exit_code_of(error: EngineError) -> int:
     """The exit code of an error: 2 for the command line, 1 for everything else."""
     return 2 if isinstance(error, UsageError) else 1

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 
 
 def main() -> None:
+    # What a command makes lives about as long as it: looking for garbage often finds little.
+    gc.set_threshold(50_000, 20, 50)
     try:
         from engine.cli.console.live_area import AREA
 
-        AREA.first(sys.argv[1:])
+        AREA.show_starting(sys.argv[1:])
         from engine.cli.main import main as carry_out
 
         carry_out()

@@ -18,12 +18,12 @@ from typing import Any
 
 import click
 
-from engine.cli.command_setup import CommandSettings, Failed, errors_of, settings, unhandled
+from engine.cli.command_setup import CommandSettings, Failed, exit_code_of, read_settings, report_internal_error
 from engine.cli.console.live_area import AREA
 from engine.cli.console.log_level import LogLevel, level_of
 from engine.cli.console.printing import Printer
-from engine.cli.console.safe_output import unwritten, write, writing
-from engine.cli.log_output import Unheard
+from engine.cli.console.safe_output import take_write_failure, write, writing
+from engine.cli.log_output import LastResortHandler
 from engine.errors import EngineError, SetupError, causes
 
 INTERRUPTED = 128 + signal.SIGINT
@@ -46,15 +46,15 @@ class StopSignals:
     What a handler raises in the middle of a finalizer is lost (Python prints and forgets it): the signal is noted, too.
 
     Attributes:
-        interrupting: what is under way ends at once; else whoever waits looks at `came`.
+        interrupting: what is under way ends at once; else whoever waits looks at `received`.
         came: the signal that asked the command to stop.
     """
 
     interrupting: bool = True
-    came: int | None = None
+    received: int | None = None
 
     def handle(self, number: int, _: object) -> None:
-        self.came = number
+        self.received = number
         if self.interrupting:
             raise Terminated if number == signal.SIGTERM else KeyboardInterrupt
 
@@ -63,14 +63,14 @@ class StopSignals:
 def stop_signals() -> Iterator[StopSignals]:
     """Note Ctrl-C and SIGTERM while the block runs; a signal that the process ignores stays ignored."""
     signals = StopSignals()
-    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-    for number, handler in before.items():
+    previous_handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    for number, handler in previous_handlers.items():
         if handler is not signal.SIG_IGN:
             signal.signal(number, signals.handle)
     try:
         yield signals
     finally:
-        for number, handler in before.items():
+        for number, handler in previous_handlers.items():
             signal.signal(number, handler)
 
 
@@ -81,14 +81,14 @@ def terminable() -> Iterator[None]:
     def terminate(*_: object) -> None:
         raise Terminated
 
-    before = signal.signal(signal.SIGTERM, terminate)
+    previous_handlers = signal.signal(signal.SIGTERM, terminate)
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        signal.signal(signal.SIGTERM, previous_handlers)
 
 
-def carry_out(work: Callable[[CommandSettings], bool | None], *, stopped: str = "", **shared: Any) -> int:
+def run_command(work: Callable[[CommandSettings], bool | None], *, stopped: str = "", **shared: Any) -> int:
     """Do a command's work; turn errors into lines and an exit code.
 
     Args:
@@ -109,17 +109,17 @@ def carry_out(work: Callable[[CommandSettings], bool | None], *, stopped: str = 
 def _carried_out(
     work: Callable[[CommandSettings], bool | None], stopped: str, shared: Mapping[str, Any]
 ) -> tuple[int, Printer | None]:
-    chosen: CommandSettings | None = None
+    settings: CommandSettings | None = None
     # Python's own handler would write the output of templates to the terminal unescaped.
-    logging.lastResort = Unheard(logging.WARNING if _level(shared).warns else logging.ERROR)
+    logging.lastResort = LastResortHandler(logging.WARNING if _level(shared).warns else logging.ERROR)
     try:
-        chosen = settings(**shared)
-        code = 1 if work(chosen) is False else 0
+        settings = read_settings(**shared)
+        code = 1 if work(settings) is False else 0
     except Failed:
         code = 1
     except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - the process ends here
-        code = _ended(error, chosen, shared, stopped)
-    return code, chosen.out if chosen else None
+        code = _report_error(error, settings, shared, stopped)
+    return code, settings.out if settings else None
 
 
 def _level(shared: Mapping[str, Any]) -> LogLevel:
@@ -128,23 +128,23 @@ def _level(shared: Mapping[str, Any]) -> LogLevel:
 
 def exit_code(command: click.Command, arguments: Sequence[str] | None) -> int:
     try:
-        return output_lost(_invoked(command, arguments))
+        return code_after_writing(_invoke(command, arguments))
     finally:
         AREA.close()
 
 
-def _invoked(command: click.Command, arguments: Sequence[str] | None) -> int:
+def _invoke(command: click.Command, arguments: Sequence[str] | None) -> int:
     result: object = None
     try:
         # Its help is what click prints by itself.
         with writing(sys.stdout):
             result = command.main(args=arguments, prog_name="engine", standalone_mode=False)
     except click.exceptions.Abort:
-        return interruption(INTERRUPTED)
+        return report_interruption(INTERRUPTED)
     except click.ClickException as error:
-        shown = StringIO()
-        error.show(shown)
-        write(shown.getvalue(), error=True, end="")
+        usage_text = StringIO()
+        error.show(usage_text)
+        write(usage_text.getvalue(), error=True, end="")
         return 2
     except SystemExit:
         # click ends the process itself when the reader of its help has left.
@@ -152,43 +152,45 @@ def _invoked(command: click.Command, arguments: Sequence[str] | None) -> int:
     return result if isinstance(result, int) else 0
 
 
-def output_lost(code: int) -> int:
+def code_after_writing(code: int) -> int:
     """The exit code of a command some of whose output could not be written; a reader that left is not an error."""
-    failure = unwritten()
+    failure = take_write_failure()
     if failure is None:
         return code
     write(f"error: the output cannot be written: {failure.strerror} [output-unwritable]", error=True)
     return code or 1
 
 
-def interruption(code: int, after: str = "") -> int:
+def report_interruption(code: int, after: str = "") -> int:
     word = "terminated" if code == TERMINATED else "interrupted"
     write(f"{word}; {after}" if after else word, error=True)
     return code
 
 
-def _ended(error: BaseException, chosen: CommandSettings | None, shared: Mapping[str, Any], stopped: str) -> int:
-    cause = _interrupted(error)
+def _report_error(
+    error: BaseException, settings: CommandSettings | None, shared: Mapping[str, Any], stopped: str
+) -> int:
+    cause = _interruption_in(error)
     if cause is not None or isinstance(error, click.exceptions.Abort):
         stopped = "" if isinstance(cause, TerminatedWaitingError) else stopped
-        return interruption(TERMINATED if isinstance(cause, Terminated) else INTERRUPTED, stopped)
-    failure = _no_access(error) if isinstance(error, OSError) else error
+        return report_interruption(TERMINATED if isinstance(cause, Terminated) else INTERRUPTED, stopped)
+    failure = _access_error(error) if isinstance(error, OSError) else error
     if isinstance(failure, EngineError):
         from engine.cli.console.printing import printer
 
-        out = chosen.out if chosen else printer(shared["log_format"], _level(shared))
+        out = settings.out if settings else printer(shared["log_format"], _level(shared))
         out.diagnostics(failure.diagnostics)
-        return errors_of(failure)
-    unhandled(error, chosen)
+        return exit_code_of(failure)
+    report_internal_error(error, settings)
     return 2
 
 
-def _interrupted(error: BaseException) -> KeyboardInterrupt | None:
+def _interruption_in(error: BaseException) -> KeyboardInterrupt | None:
     """The interruption that an error is, or came from: what is cut off in the middle may fail in its own way."""
     return next((cause for cause in causes(error) if isinstance(cause, KeyboardInterrupt)), None)
 
 
-def _no_access(error: OSError) -> EngineError | OSError:
+def _access_error(error: OSError) -> EngineError | OSError:
     if error.errno not in _NO_ACCESS or not error.filename:
         return error
     hint = "Check the permissions and the free space there."

@@ -25,16 +25,16 @@ def explain(codes: Sequence[str], *, as_json: bool = False) -> None:
     Raises:
         UsageError: a code does not exist.
     """
-    known = explanations()
-    asked = [code.strip("[]").lower() for code in codes]
-    unknown = [code for code in asked if code not in known]
+    explanations_by_code = explanations()
+    requested = [code.strip("[]").lower() for code in codes]
+    unknown = [code for code in requested if code not in explanations_by_code]
     if unknown:
-        raise UsageError("usage", f"diagnostic '{unknown[0]}' not found", _suggestion(unknown[0], known))
-    chosen = [known[code] for code in asked]
+        raise UsageError("usage", f"diagnostic '{unknown[0]}' not found", _suggestion(unknown[0], explanations_by_code))
+    explained = [explanations_by_code[code] for code in requested]
     if as_json:
-        write("\n".join(json_text(asdict(one)) for one in chosen or known.values()))
+        write("\n".join(json_text(asdict(one)) for one in explained or explanations_by_code.values()))
         return
-    write(*(part for part in (_pages(chosen) if chosen else _overview(known.values()))), end="")
+    write(*(part for part in (_pages(explained) if explained else _overview(explanations_by_code.values()))), end="")
 
 
 def pointer(codes: Iterable[str]) -> str:
@@ -43,12 +43,12 @@ def pointer(codes: Iterable[str]) -> str:
     return f"Causes and examples: engine explain {' '.join(useful[:_POINTED_AT])}" if useful else ""
 
 
-def _suggestion(code: str, known: Collection[str]) -> str:
+def _suggestion(code: str, explanations_by_code: Collection[str]) -> str:
     """Codes that are like a word, have it as a part, or the command that lists them."""
-    parts = [name for name in known if code and code in name]
+    parts = [name for name in explanations_by_code if code and code in name]
     if parts:
         return near(code, parts)
-    hint = near(code, known)
+    hint = near(code, explanations_by_code)
     return hint if hint.startswith("Did") else "List them all: engine explain"
 
 
@@ -62,8 +62,8 @@ def _overview(all_: Iterable[Explanation]) -> Iterator[Part]:
     yield "engine explain CODE shows the cause, examples and the fix.\n"
 
 
-def _pages(chosen: Sequence[Explanation]) -> Iterator[Part]:
-    for number, one in enumerate(chosen):
+def _pages(explained: Sequence[Explanation]) -> Iterator[Part]:
+    for number, one in enumerate(explained):
         yield "\n" if number else ""
         yield Styled(one.code, _COLOURS[one.levels[0]], bold=True)
         yield f"  {' or '.join(one.levels)}, found: {', '.join(one.found)}\n"
@@ -87,6 +87,6 @@ def _paragraphs(*texts: str) -> Iterator[str]:
 def _examples(label: str, examples: Iterable[Example]) -> Iterator[Part]:
     for example in examples:
         yield "\n"
-        named = f"{label}, {example.file}:" if example.file != DEFAULT_FILE else f"{label}:"
-        yield Styled(named, "", bold=True)
+        title = f"{label}, {example.file}:" if example.file != DEFAULT_FILE else f"{label}:"
+        yield Styled(title, "", bold=True)
         yield f"\n\n{textwrap.indent(example.text, '    ')}"

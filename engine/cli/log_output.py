@@ -12,7 +12,7 @@ from engine.characters import visible
 from engine.cli.console.log_level import LogLevel
 from engine.cli.console.printing import Printer
 from engine.cli.console.safe_output import indented, write
-from engine.secrets import scrub
+from engine.secrets.scrubber import scrub
 from engine.target_folder import forget_oldest
 
 LOG = "logs/engine.log"
@@ -28,12 +28,16 @@ else:
 def logged(out: Printer, level: LogLevel, file: BinaryIO | None) -> Iterator[None]:
     """Show the log to people while the block runs, and write it to a file, which is closed in the end."""
     root = logging.getLogger("engine")
-    kept = _kept(file) if file is not None else None
-    handlers = [_Shown(out), *([kept] if kept else []), *([_Traced()] if level is LogLevel.DEBUG else [])]
-    before, spread = root.level, root.propagate
-    if kept is not None:
+    log_handler = _file_handler(file) if file is not None else None
+    handlers = [
+        _ConsoleHandler(out),
+        *([log_handler] if log_handler else []),
+        *([_TraceHandler()] if level is LogLevel.DEBUG else []),
+    ]
+    previous_level, spread = root.level, root.propagate
+    if log_handler is not None:
         # Py4J's traces of what fails inside a micro-batch would be before the message.
-        logging.getLogger().addHandler(kept)
+        logging.getLogger().addHandler(log_handler)
     root.setLevel(logging.DEBUG if level is LogLevel.DEBUG else logging.INFO)
     root.propagate = False
     for handler in handlers:
@@ -43,25 +47,25 @@ def logged(out: Printer, level: LogLevel, file: BinaryIO | None) -> Iterator[Non
     finally:
         for handler in handlers:
             root.removeHandler(handler)
-        root.setLevel(before)
+        root.setLevel(previous_level)
         root.propagate = spread
-        if kept is not None:
-            logging.getLogger().removeHandler(kept)
-            kept.close()
-            kept.stream.close()
+        if log_handler is not None:
+            logging.getLogger().removeHandler(log_handler)
+            log_handler.close()
+            log_handler.stream.close()
 
 
 def is_shown() -> bool:
-    return any(isinstance(handler, _Shown) for handler in logging.getLogger("engine").handlers)
+    return any(isinstance(handler, _ConsoleHandler) for handler in logging.getLogger("engine").handlers)
 
 
-def _kept(file: BinaryIO) -> _Kept:
-    handler = _Kept(TextIOWrapper(file, encoding="utf-8", errors="backslashreplace"))
+def _file_handler(file: BinaryIO) -> _LogFileHandler:
+    handler = _LogFileHandler(TextIOWrapper(file, encoding="utf-8", errors="backslashreplace"))
     handler.setFormatter(_Scrubbing(_FORM))
     return handler
 
 
-class _Kept(_FileHandler):
+class _LogFileHandler(_FileHandler):
     """A file that does not grow without bound; a full disk costs lines and nothing else."""
 
     def emit(self, record: logging.LogRecord) -> None:
@@ -78,14 +82,14 @@ class _Scrubbing(logging.Formatter):
         return visible(scrub(super().format(record)))
 
 
-class Unheard(logging.Handler):
+class LastResortHandler(logging.Handler):
     """Where warnings go that no other handler takes (templates are not heard while `ls` prints): standard error."""
 
     def emit(self, record: logging.LogRecord) -> None:
         write(indented(self.format(record), _INDENT), error=True)
 
 
-class _Shown(logging.Handler):
+class _ConsoleHandler(logging.Handler):
     """Messages of level info without a trace are for people too (jar downloads, log(..., info=True))."""
 
     def __init__(self, out: Printer) -> None:
@@ -97,8 +101,8 @@ class _Shown(logging.Handler):
             self._out.say(record.getMessage())
 
 
-class _Traced(logging.Handler):
-    """What `_Shown` leaves to the log: traces, and messages below the level info."""
+class _TraceHandler(logging.Handler):
+    """What `_ConsoleHandler` leaves to the log: traces, and messages below the level info."""
 
     def __init__(self) -> None:
         super().__init__(logging.DEBUG)

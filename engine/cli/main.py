@@ -28,8 +28,9 @@ from engine.cli.arguments import Group
 from engine.cli.console.safe_output import open_streams
 from engine.cli.exits import INTERRUPTED, TERMINATED, exit_code
 
-# Terminals get colours unless NO_COLOR is set (no-color.org).
-_CONTEXT = {"help_option_names": ["-h", "--help"], "color": False if os.environ.get("NO_COLOR") else None}
+# Terminals get colours unless NO_COLOR is set (no-color.org) or they have none.
+_IS_PLAIN = bool(os.environ.get("NO_COLOR")) or os.environ.get("TERM") == "dumb"
+_CONTEXT = {"help_option_names": ["-h", "--help"], "color": False if _IS_PLAIN else None}
 
 
 @click.group(cls=Group, context_settings=_CONTEXT)

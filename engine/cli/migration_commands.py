@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from engine.cli.arguments import Command, Group
-from engine.cli.command_setup import CommandSettings, Warnings, compiled, selected
+from engine.cli.command_setup import CommandSettings, Warnings, compile_and_report, select_and_report
 from engine.cli.console.safe_output import write
-from engine.cli.exits import carry_out
+from engine.cli.exits import run_command
 from engine.cli.options import output_options, project_options, selection_options, split
 
 if TYPE_CHECKING:
@@ -21,11 +21,11 @@ _OUT = click.option(
     required=True,
     metavar="DIR",
     type=click.Path(path_type=Path),
-    help="Folder of the new project (new or empty).",
+    help="Folder for the new project; it must be empty or not exist.",
 )
 
 _ALL = click.option(
-    "--must-compile", is_flag=True, help="Exit with 1 unless every model is imported and compiles (for scripts)."
+    "--must-compile", is_flag=True, help="Exit with 1 unless all models are imported and compile (for scripts)."
 )
 
 
@@ -42,21 +42,21 @@ def import_() -> None:
     type=click.Choice(["draft", "table"]),
     default="draft",
     show_default=True,
-    help="How to import incremental models: as drafts to complete, or as tables that are rebuilt.",
+    help="Import incremental models as drafts to complete, or as tables that each build rebuilds.",
 )
 @_ALL
 @output_options
 def dbt(folder: Path, out: Path, incremental: Any, *, must_compile: bool, **shared: Any) -> int:
-    """Import a dbt project from the folder with its manifest.json (usually target/); executes none of its code."""
+    """Import a dbt project from the folder with its manifest.json (usually target/). Runs none of its code."""
 
-    def work(chosen: CommandSettings) -> bool:
+    def work(settings: CommandSettings) -> bool:
         from engine_import.dbt.import_dbt import import_dbt
 
-        report = import_dbt(chosen.root / folder, chosen.root / out, incremental=incremental)
-        _show(chosen, report, out, as_json=shared["log_format"] == "json")
+        report = import_dbt(settings.root / folder, settings.root / out, incremental=incremental)
+        _show(settings, report, out, as_json=shared["log_format"] == "json")
         return report.whole or not must_compile
 
-    return carry_out(work, **shared)
+    return run_command(work, **shared)
 
 
 @import_.command()
@@ -67,23 +67,23 @@ def dbt(folder: Path, out: Path, incremental: Any, *, must_compile: bool, **shar
 def flare(file: Path, out: Path, *, must_compile: bool, **shared: Any) -> int:
     """Import a Flare job: inputs become sources, steps become models, outputs become tables."""
 
-    def work(chosen: CommandSettings) -> bool:
+    def work(settings: CommandSettings) -> bool:
         from engine_import.flare.import_flare import import_flare
 
-        report = import_flare(chosen.root / file, chosen.root / out)
-        _show(chosen, report, out, as_json=shared["log_format"] == "json")
+        report = import_flare(settings.root / file, settings.root / out)
+        _show(settings, report, out, as_json=shared["log_format"] == "json")
         return report.whole or not must_compile
 
-    return carry_out(work, **shared)
+    return run_command(work, **shared)
 
 
-def _show(chosen: CommandSettings, report: ImportReport, out: Path, *, as_json: bool) -> None:
+def _show(settings: CommandSettings, report: ImportReport, out: Path, *, as_json: bool) -> None:
     if as_json:
         write(report.to_json(), end="")
         return
     for line in report.lines():
-        chosen.out.say(line)
-    chosen.out.say(f"Written to {out}; details: {out / 'import-report.md'}. Next: cd {out} && engine compile")
+        settings.out.say(line)
+    settings.out.say(f"Written to {out}; details: {out / 'import-report.md'}. Next: cd {out} && engine compile")
 
 
 @click.group(cls=Group)
@@ -96,28 +96,33 @@ def export() -> None:
 @click.option(
     "--database",
     metavar="NAME",
-    help="Name of the catalog in dbt (default: its name here); '' if the adapter has none.",
+    help="Name of the catalog in dbt (default: same name); '' if the adapter has none.",
 )
 @selection_options
 @project_options
 def dbt_sources_(out: Path | None, database: str | None, **options: Any) -> int:
     """Write tables and views as dbt sources, with columns, descriptions and tests."""
 
-    def work(chosen: CommandSettings) -> None:
+    def work(settings: CommandSettings) -> None:
         from engine.compile import Model
         from engine.docs.export_dbt_sources import dbt_sources, write_sources
 
-        manifest = compiled(chosen, heard=out is not None, warnings=Warnings.SELECTED).manifest
-        nodes = [manifest.nodes[name] for name in selected(chosen, manifest, wanted, tell=out is not None)]
+        manifest = compile_and_report(
+            settings, show_template_output=out is not None, warnings=Warnings.SELECTED
+        ).manifest
+        nodes = [
+            manifest.nodes[name]
+            for name in select_and_report(settings, manifest, selection, report_empty=out is not None)
+        ]
         text = dbt_sources(manifest, [node for node in nodes if isinstance(node, Model)], database)
         if out is None:
             write(text, end="")
             return
-        write_sources(text, chosen.root / out)
-        chosen.out.say(f"Wrote {out}")
+        write_sources(text, settings.root / out)
+        settings.out.say(f"Wrote {out}")
 
-    wanted, shared = split(options)
-    return carry_out(work, **shared)
+    selection, shared = split(options)
+    return run_command(work, **shared)
 
 
 @export.command(cls=Command)
@@ -126,15 +131,15 @@ def dbt_sources_(out: Path | None, database: str | None, **options: Any) -> int:
 @selection_options
 @project_options
 def duckdb(file: Path, *, replace: bool, **options: Any) -> int:
-    """Copy stored tables into a DuckDB file, for tools that do not read Iceberg; needs the extra 'sql'."""
+    """Copy stored tables into a DuckDB file, for tools that cannot read Iceberg. Needs the extra 'sql'."""
 
-    def work(chosen: CommandSettings) -> None:
+    def work(settings: CommandSettings) -> None:
         from engine.cli.commands.export_command import export_copies
 
-        export_copies(chosen, wanted, file, replace=replace)
+        export_copies(settings, selection, file, replace=replace)
 
-    wanted, shared = split(options)
-    return carry_out(work, **shared)
+    selection, shared = split(options)
+    return run_command(work, **shared)
 
 
 COMMANDS = (import_, export)

@@ -11,7 +11,7 @@ import click
 
 from engine.api import THREADS, Selection
 from engine.cli.console.log_level import LogLevel
-from engine.cli.shell_completion import of_selections, of_targets
+from engine.cli.shell_completion import complete_selections, complete_targets
 
 Command = Callable[..., Any]
 
@@ -34,15 +34,15 @@ def output_options(command: Command) -> Command:
         _option(
             "--log-level", env="LOG_LEVEL", type=click.Choice([level.value for level in LogLevel]),
             default=LogLevel.INFO.value,
-            help="debug: everything, with tracebacks; warn: warnings and errors; error: same as -q.",
+            help="Lowest level to print. debug adds tracebacks; error is the same as -q.",
         ),
         _option(
             "--log-format", env="LOG_FORMAT", type=click.Choice(["text", "json"]), default="text",
-            help="json: one object per line.",
+            help="Format of the output; json: one object per line.",
         ),
         _option(
             "--project-dir", env="PROJECT_DIR", type=click.Path(path_type=Path, file_okay=False), default=".",
-            help="Folder with project.yml.",
+            help="Folder that contains project.yml.",
         ),
     ):  # fmt: skip
         command = decorate(command)
@@ -53,16 +53,16 @@ def project_options(command: Command) -> Command:
     for decorate in (
         _option(
             "--warn-error/--no-warn-error", env="WARN_ERROR", default=None,
-            help="Treat warnings as errors, and warning data tests as failures; default: flags: in project.yml.",
+            help="Treat warnings as errors, and fail data tests that warn (default: flags: in project.yml).",
         ),
         _option(
             "--target-path", env="TARGET_PATH", type=click.Path(path_type=Path, file_okay=False),
-            help="Folder for artifacts and logs (default: target/), relative to the project.",
+            help="Folder for artifacts and logs, relative to the project (default: target/).",
         ),
-        _option("--vars", "variables", env="VARS", metavar="YAML", default="{}", help="Values for var(): '{k: v}'."),
+        _option("--vars", "variables", env="VARS", metavar="YAML", default="{}", help="Set var(): '{minimum: 10}'."),
         _option(
-            "-t", "--target", env="TARGET", metavar="NAME", shell_complete=of_targets,
-            help="Target in project.yml to use.",
+            "-t", "--target", env="TARGET", metavar="NAME", shell_complete=complete_targets,
+            help="Use this target of project.yml.",
         ),
     ):  # fmt: skip
         command = decorate(command)
@@ -73,21 +73,21 @@ def selection_options(command: Command) -> Command:
     for decorate in (
         _option(
             "--state", env="STATE", type=click.Path(path_type=Path, file_okay=False),
-            help="Folder of the earlier manifest.json, for state:modified.",
+            help="Folder of an earlier manifest.json, for state:modified.",
         ),
         _option(
             "--allow-empty", env="ALLOW_EMPTY", is_flag=True,
-            help="Only warn if the selection matches nothing (for CI).",
+            help="Warn instead of failing if the selection matches nothing (for CI).",
         ),
         _option("--selector", env="SELECTOR", metavar="NAME", help="Use a selector from selectors.yml."),
         _option(
-            "--exclude", env="EXCLUDE", cls=Several, metavar="SELECTION", shell_complete=of_selections,
-            help="Nodes to exclude.",
+            "--exclude", env="EXCLUDE", cls=Several, metavar="SELECTION", shell_complete=complete_selections,
+            help="Exclude nodes.",
         ),
         _option(
             "-s", "--select", "-m", "--models", env="SELECT", cls=Several, metavar="SELECTION",
-            shell_complete=of_selections,
-            help="Nodes to select: names, +name+, tag:x, path:models/x, source:a.b ...",
+            shell_complete=complete_selections,
+            help="Select nodes: names, +name+, tag:x, path:models/x, source:a.b ...",
         ),
     ):  # fmt: skip
         command = decorate(command)
@@ -98,16 +98,17 @@ def defer_options(command: Command) -> Command:
     for decorate in (
         _option(
             "--favor-state/--no-favor-state", env="FAVOR_STATE", default=None,
-            help="With --defer: prefer their tables to the target's own; default: flags: in project.yml.",
+            help="With --defer: prefer the tables of the manifest.json even if the target has its "
+            "own (default: flags: in project.yml).",
         ),
         _option(
             "--defer-state", env="DEFER_STATE", type=click.Path(path_type=Path, file_okay=False),
-            help="Folder of the manifest.json for --defer (default: --state).",
+            help="Folder of a manifest.json for --defer (default: --state).",
         ),
         _option(
             "--defer/--no-defer", env="DEFER", default=None,
-            help="Read unselected models that the target does not have from the tables named in the "
-            "manifest.json of --state; default: flags: in project.yml.",
+            help="Read unselected models that are missing in the target from the tables in the "
+            "manifest.json of --state (default: flags: in project.yml).",
         ),
     ):  # fmt: skip
         command = decorate(command)
@@ -121,16 +122,18 @@ def plan_options(command: Command) -> Command:
             env="ACCEPT",
             multiple=True,
             type=click.Choice(["downstream-stops", "files-gone"]),
-            help="Accept a named consequence of a full refresh.",
+            help="Accept this consequence of a full refresh.",
         ),
         _option(
             "--reset-checkpoint",
             env="RESET_CHECKPOINT",
             metavar="now|earliest|open-windows|TIME",
-            help="Start new checkpoints for the selected streams and keep their rows; where to begin: now, "
-            "earliest, open-windows (the windows that are not written yet) or a time.",
+            help="Start new checkpoints for the selected streams and keep their rows. Streams start "
+            "at: now, earliest, open-windows (windows that are not written yet), or a time.",
         ),
-        _option("-f", "--full-refresh", env="FULL_REFRESH", is_flag=True, help="Rebuild the selected models."),
+        _option(
+            "-f", "--full-refresh", env="FULL_REFRESH", is_flag=True, help="Rebuild the selected models from scratch."
+        ),
         _option(
             "--discard-refresh",
             env="DISCARD_REFRESH",
@@ -141,7 +144,7 @@ def plan_options(command: Command) -> Command:
             "--empty",
             env="EMPTY",
             is_flag=True,
-            help="Create missing tables with their columns but no rows; data tests do not run.",
+            help="Create missing tables without rows, and skip data tests.",
         ),
     ):
         command = decorate(command)
@@ -165,7 +168,7 @@ def test_options(command: Command) -> Command:
 
 fail_fast_option = _option(
     "-x", "--fail-fast/--no-fail-fast", env="FAIL_FAST", default=None,
-    help="Stop at the first failure; default: flags: in project.yml.",
+    help="Stop at the first failure (default: flags: in project.yml).",
 )  # fmt: skip
 
 
@@ -183,5 +186,5 @@ def run_options(command: Command) -> Command:
 
 def split(options: Mapping[str, Any]) -> tuple[Selection, dict[str, Any]]:
     names = {f.name for f in fields(Selection)}
-    chosen = Selection(**{key: value for key, value in options.items() if key in names})
-    return chosen, {key: value for key, value in options.items() if key not in names}
+    selection = Selection(**{key: value for key, value in options.items() if key in names})
+    return selection, {key: value for key, value in options.items() if key not in names}

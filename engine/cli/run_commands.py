@@ -11,7 +11,7 @@ from engine.api import Command as RunCommand
 from engine.api import RebuildOptions, RunOptions
 from engine.cli.arguments import Command
 from engine.cli.command_setup import CommandSettings
-from engine.cli.exits import carry_out
+from engine.cli.exits import run_command
 from engine.cli.options import (
     defer_options,
     fail_fast_option,
@@ -27,7 +27,7 @@ from engine.errors import UsageError
 _STOPPED = "the next build continues where this one stopped"
 _REFRESHING = "the next build finishes the full refresh; to discard it: --discard-refresh"
 _watch_option = click.option(
-    "--watch", is_flag=True, help="Keep running: rebuild what each edit affects, until Ctrl-C."
+    "--watch", is_flag=True, help="Keep running and rebuild affected models after each edit, until Ctrl-C."
 )
 # What would be carried out again after each edit.
 _REPEATING = {
@@ -43,20 +43,20 @@ _REPEATING = {
     "--output",
     type=click.Choice(["tree", "text", "json", "markdown"]),
     default=None,
-    help="What to print; default: tree on a terminal, else text.",
+    help="Format of the output (default: tree on a terminal, else text).",
 )
-@click.option("--unchanged", is_flag=True, help="Also show in the tree the models that a build does nothing to.")
+@click.option("--unchanged", is_flag=True, help="Include unchanged models in the tree.")
 @click.option(
     "--fail-on",
     type=click.Choice(["create", "resume", "reset", "refresh", "rebuild"]),
     multiple=True,
-    help="End with 1 if a model has this action, too; several times for several.",
+    help="Exit with 1 if a model has this action. Can be repeated.",
 )
-@click.option("--diff", is_flag=True, help="Also show what an edit changes of a model's settings and query.")
+@click.option("--diff", is_flag=True, help="Show the changes in settings and SQL of each edited model.")
 @click.option(
     "--no-catalog",
     is_flag=True,
-    help="Compare with the manifest.json of --state in place of what is deployed; asks no catalog, state or source.",
+    help="Compare with the manifest.json of --state instead of the deployed tables. Reads no catalog, state or source.",
 )
 @plan_options
 @defer_options
@@ -65,16 +65,18 @@ _REPEATING = {
 def plan(
     output: str | None, unchanged: bool, fail_on: tuple[str, ...], diff: bool, no_catalog: bool, **options: Any
 ) -> int:
-    """Show what a build would do to each model, and why; changes nothing."""
-    wanted, shared = split(options)
-    how = cast("RebuildOptions", {key: shared.pop(key) for key in RebuildOptions.__annotations__})
+    """Show the effect of a build on each model, and the reason. Changes nothing."""
+    selection, shared = split(options)
+    run_options = cast("RebuildOptions", {key: shared.pop(key) for key in RebuildOptions.__annotations__})
 
-    def work(chosen: CommandSettings) -> bool:
+    def work(settings: CommandSettings) -> bool:
         from engine.cli.commands.plan_command import PlanOutput, show_plan
 
-        return show_plan(chosen, wanted, how, PlanOutput(output or "", diff, fail_on, no_catalog, unchanged))
+        return show_plan(
+            settings, selection, run_options, PlanOutput(output or "", diff, fail_on, no_catalog, unchanged)
+        )
 
-    return carry_out(work, **shared)
+    return run_command(work, **shared)
 
 
 @click.command(cls=Command)
@@ -88,15 +90,16 @@ def plan(
 @click.option(
     "--rebuild",
     is_flag=True,
-    help="Rebuild the selected streaming tables beside the existing ones; test, compare, and publish them at the end.",
+    help="Rebuild the selected streaming tables in shadow tables; test, compare and then publish them.",
 )
 @click.option(
     "--clone",
     metavar="TARGET",
-    help="Build only what differs from another target, from clones of its tables and checkpoints; read the rest there.",
+    help="Build only models that differ from another target, in clones of its tables. Read the other "
+    "models from that target.",
 )
 @click.option("--no-publish", is_flag=True, help="With --rebuild: stop before publishing.")
-@click.option("--discard", is_flag=True, help="With --rebuild: remove the unpublished tables of a rebuild.")
+@click.option("--discard", is_flag=True, help="With --rebuild: remove the unpublished shadow tables.")
 def build(watch: bool, rebuild: bool, no_publish: bool, discard: bool, clone: str | None, **options: Any) -> int:
     """Run models and tests in dependency order."""
     if clone is not None:
@@ -131,39 +134,39 @@ def test(junit_xml: Path | None, watch: bool, **options: Any) -> int:
 
 
 def _run(command: RunCommand, junit: Path | None = None, *, watch: bool = False, **options: Any) -> int:
-    wanted, shared = split(options)
-    how = cast("RunOptions", {key: shared.pop(key) for key in RunOptions.__annotations__ if key in shared})
+    selection, shared = split(options)
+    run_options = cast("RunOptions", {key: shared.pop(key) for key in RunOptions.__annotations__ if key in shared})
 
-    def work(chosen: CommandSettings) -> bool:
+    def work(settings: CommandSettings) -> bool:
         if watch:
-            _check_repeatable(how, junit)
+            _check_repeatable(run_options, junit)
             from engine.cli.commands.watch_command import watch_project
 
-            return watch_project(chosen, command, wanted, how)
+            return watch_project(settings, command, selection, run_options)
         from engine.cli.commands.build_command import run_nodes
 
-        return run_nodes(chosen, command, wanted, how, junit)
+        return run_nodes(settings, command, selection, run_options, junit)
 
     stopped = "" if command == "test" else _STOPPED
-    if how.get("full_refresh"):
+    if run_options.get("full_refresh"):
         stopped = _REFRESHING
-    return carry_out(work, stopped=stopped, **shared)
+    return run_command(work, stopped=stopped, **shared)
 
 
 def _clone(other: str, *, rebuild: bool, watch: bool, **options: Any) -> int:
-    said = {**options, "watch": watch, "rebuild": rebuild}
-    both = next((option for key, option in _NOT_WITH_CLONE.items() if said[key]), "")
-    wanted, shared = split(options)
-    how = cast("RunOptions", {key: shared.pop(key) for key in RunOptions.__annotations__ if key in shared})
+    given_options = {**options, "watch": watch, "rebuild": rebuild}
+    conflicting_option = next((option for key, option in _NOT_WITH_CLONE.items() if given_options[key]), "")
+    selection, shared = split(options)
+    run_options = cast("RunOptions", {key: shared.pop(key) for key in RunOptions.__annotations__ if key in shared})
 
-    def work(chosen: CommandSettings) -> bool:
+    def work(settings: CommandSettings) -> bool:
         from engine.cli.commands.build_command import clone_and_run
 
-        if both:
-            raise UsageError("usage", f"--clone and {both} cannot be combined", "Use one of them.")
-        return clone_and_run(chosen, wanted, how, other)
+        if conflicting_option:
+            raise UsageError("usage", f"--clone and {conflicting_option} cannot be combined", "Use one of them.")
+        return clone_and_run(settings, selection, run_options, other)
 
-    return carry_out(work, stopped=_STOPPED, **shared)
+    return run_command(work, stopped=_STOPPED, **shared)
 
 
 # What says otherwise where models are read and where they begin, or would be repeated after each edit.
@@ -188,38 +191,40 @@ _NOT_WITH_REBUILD = {
 
 
 def _rebuild(*, rebuild: bool, no_publish: bool, discard: bool, watch: bool, **options: Any) -> int:
-    said = {**options, "watch": watch}
-    both = next((option for key, option in _NOT_WITH_REBUILD.items() if said[key]), "")
-    wanted, shared = split(options)
-    how = {key: shared.pop(key) for key in RunOptions.__annotations__ if key in shared}
+    given_options = {**options, "watch": watch}
+    conflicting_option = next((option for key, option in _NOT_WITH_REBUILD.items() if given_options[key]), "")
+    selection, shared = split(options)
+    run_options = {key: shared.pop(key) for key in RunOptions.__annotations__ if key in shared}
 
-    def work(chosen: CommandSettings) -> bool:
-        from engine.cli.commands.rebuild_command import RebuildWanted
+    def work(settings: CommandSettings) -> bool:
+        from engine.cli.commands.rebuild_command import RebuildFlags
         from engine.cli.commands.rebuild_command import rebuild as rebuild_tables
 
         if not rebuild:
             raise UsageError("usage", "--no-publish and --discard need --rebuild", "Add --rebuild.")
-        if both:
-            raise UsageError("usage", f"--rebuild and {both} cannot be combined", "Use one of them.")
+        if conflicting_option:
+            raise UsageError("usage", f"--rebuild and {conflicting_option} cannot be combined", "Use one of them.")
         if discard and no_publish:
             raise UsageError("usage", "--discard and --no-publish cannot be combined", "Use one of them.")
-        ways = RebuildWanted(how["accept"], how["threads"], not no_publish, discard, shared["log_format"])
-        return rebuild_tables(chosen, wanted, ways)
+        flags = RebuildFlags(
+            run_options["accept"], run_options["threads"], not no_publish, discard, shared["log_format"]
+        )
+        return rebuild_tables(settings, selection, flags)
 
-    return carry_out(work, stopped="the next build --rebuild continues where this one stopped", **shared)
+    return run_command(work, stopped="the next build --rebuild continues where this one stopped", **shared)
 
 
-def _check_repeatable(how: RunOptions, junit: Path | None) -> None:
+def _check_repeatable(run_options: RunOptions, junit: Path | None) -> None:
     """Reject what must not happen again with each edit."""
     if junit is not None:
         raise UsageError(
             "usage", "--watch and --junit-xml cannot be combined", "Use one of them: a report covers one run."
         )
     for key, option in _REPEATING.items():
-        if how.get(key):
+        if run_options.get(key):
             message = f"--watch and {option} cannot be combined: each edit would do it again"
             hint = (
-                f"Run it once, beside this one: engine build {option} -s MODEL. While --watch waits, it holds no lock."
+                f"Run it once, next to this one: engine build {option} -s MODEL. While --watch waits, it holds no lock."
             )
             raise UsageError("usage", message, hint)
 
@@ -229,42 +234,42 @@ def _check_repeatable(how: RunOptions, junit: Path | None) -> None:
     "--threads",
     type=click.IntRange(1, 64),
     envvar="ENGINE_THREADS",
-    help="Number of nodes to run in parallel (default: as in that command).",
+    help="Number of nodes to run in parallel (default: as in the repeated command).",
 )
 @fail_fast_option
 @project_options
 def retry(threads: int | None, *, fail_fast: bool | None, **shared: Any) -> int:
-    """Rerun what failed or was skipped in the last build, run or test, with the same options."""
+    """Rerun the failed and skipped nodes of the last build, run or test, with the same options."""
 
-    def work(chosen: CommandSettings) -> bool:
+    def work(settings: CommandSettings) -> bool:
         from engine.cli.commands.build_command import retry
 
-        return retry(chosen, threads, fail_fast=fail_fast)
+        return retry(settings, threads, fail_fast=fail_fast)
 
-    return carry_out(work, stopped=_STOPPED, **shared)
+    return run_command(work, stopped=_STOPPED, **shared)
 
 
 @click.command(cls=Command, context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
 @click.option(
     "--deploy-mode",
     type=click.Choice(["client", "cluster"]),
-    help="Where the driver runs (default: cluster, if the master supports it).",
+    help="Place of the driver (default: cluster, if the master supports it).",
 )
 @click.option(
-    "--environment", default="", metavar="ARCHIVE", help="A packed Python environment for the cluster (venv-pack)."
+    "--environment", default="", metavar="ARCHIVE", help="Packed Python environment for the cluster (venv-pack)."
 )
-@click.option("--dry-run", is_flag=True, help="Print the command, its settings and files without running it.")
+@click.option("--dry-run", is_flag=True, help="Print the command, its settings and its files without running it.")
 @project_options
 @click.argument("command", nargs=-1, type=click.UNPROCESSED)
 def submit(command: tuple[str, ...], deploy_mode: str | None, environment: str, *, dry_run: bool, **shared: Any) -> int:
-    """Run a COMMAND such as build -s name with spark-submit on the target's cluster."""
+    """Run a COMMAND, such as build -s name, on the target's cluster with spark-submit."""
 
-    def work(chosen: CommandSettings) -> bool:
+    def work(settings: CommandSettings) -> bool:
         from engine.cli.commands.submit_command import submit_command
 
-        return submit_command(chosen, command, deploy_mode, environment, dry_run=dry_run)
+        return submit_command(settings, command, deploy_mode, environment, dry_run=dry_run)
 
-    return carry_out(work, **shared)
+    return run_command(work, **shared)
 
 
 COMMANDS = (plan, build, run, test, retry, submit)

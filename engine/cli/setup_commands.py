@@ -9,11 +9,11 @@ from typing import Any
 import click
 
 from engine.cli.arguments import Command, Group
-from engine.cli.command_setup import CommandSettings, check_project, log_file, need_extra
+from engine.cli.command_setup import CommandSettings, check_project, log_file, require_extra
 from engine.cli.console.safe_output import write
-from engine.cli.exits import carry_out
+from engine.cli.exits import run_command
 from engine.cli.options import output_options, project_options
-from engine.cli.shell_completion import SHELLS, of_codes, script
+from engine.cli.shell_completion import SHELLS, complete_codes, script
 from engine.errors import UsageError
 
 
@@ -23,69 +23,72 @@ from engine.errors import UsageError
 )
 @project_options
 def debug(*, show_spark_conf: bool, **shared: Any) -> int:
-    """Check Java, jars, catalog and state, and show how to fix what is wrong."""
+    """Check Java, jars, catalog and state, and show how to fix problems."""
 
-    def work(chosen: CommandSettings) -> bool:
+    def work(settings: CommandSettings) -> bool:
         from engine.cli.commands.debug_command import debug
 
-        return debug(chosen, spark_conf=show_spark_conf)
+        return debug(settings, spark_conf=show_spark_conf)
 
-    return carry_out(work, **shared)
+    return run_command(work, **shared)
 
 
 @click.command(cls=Command)
-@click.argument("codes", metavar="[CODE]...", nargs=-1, shell_complete=of_codes)
+@click.argument("codes", metavar="[CODE]...", nargs=-1, shell_complete=complete_codes)
 @output_options
 def explain(codes: tuple[str, ...], **shared: Any) -> int:
-    """Explain an error CODE: cause, examples and fix. Without CODE, list all codes by topic."""
+    """Explain an error CODE: cause, example and fix. Without CODE, list all codes by topic."""
 
     def work(_: CommandSettings) -> None:
         from engine.cli.explain_command import explain
 
         explain(codes, as_json=shared["log_format"] == "json")
 
-    return carry_out(work, **shared)
+    return run_command(work, **shared)
 
 
 @click.command(cls=Command)
 @output_options
 def clean(**shared: Any) -> int:
-    """Delete target/ and the project's cache; tables and their state are never touched."""
+    """Delete target/ and the project's cache. Keeps tables and their state."""
 
-    def work(chosen: CommandSettings) -> None:
+    def work(settings: CommandSettings) -> None:
         from engine.target_folder import TargetFolder
         from engine.user_cache import project_cache
 
-        check_project(chosen)
-        for folder in filter(None, (chosen.target_dir, project_cache(chosen.target_dir))):
+        check_project(settings)
+        for folder in filter(None, (settings.target_dir, project_cache(settings.target_dir))):
             with TargetFolder(folder) as target:
                 target.clear()
-        chosen.out.say("Removed target/")
+        settings.out.say("Removed target/")
 
-    return carry_out(work, **shared)
+    return run_command(work, **shared)
 
 
 @click.command(cls=Command)
 @click.option("--force", is_flag=True, help="Replace an existing archive.")
 @click.option(
-    "--driver-memory", default="", metavar="SIZE", help="Heap size of the drivers to prepare for; it matters from 32g."
+    "--driver-memory",
+    default="",
+    metavar="SIZE",
+    help="Heap size of the drivers to prepare for; only sizes from 32g need it.",
 )
 @click.option("--background", is_flag=True, hidden=True)
 @project_options
 def warmup(*, force: bool, driver_memory: str, background: bool, **shared: Any) -> int:
-    """Pre-build the Java class cache (once, about a minute); later starts take half the time.
+    """Build the Java class cache once (about a minute), so that later starts take half the time.
 
-    Left alone, the first session that finds none has it written in the background when it ends.
+    Without this command, Headrace builds the cache in the background after the first Spark session.
     """
 
-    def work(chosen: CommandSettings) -> None:
+    def work(settings: CommandSettings) -> None:
         from engine.cli.commands.warmup_command import warm_up
 
         path = warm_up(force=force, memory=driver_memory, background=background)
         if path is not None:
-            chosen.out.say(f"{path} ({path.stat().st_size / 1e6:.0f} MB)")
+            settings.out.say(f"{path} ({path.stat().st_size / 1e6:.0f} MB)")
 
-    return carry_out(work, **shared)
+    return run_command(work, **shared)
 
 
 @click.command(cls=Command)
@@ -97,26 +100,26 @@ def completion(context: click.Context, /, shell: str, **shared: Any) -> int:
 
     For bash, in ~/.bashrc: eval "$(engine completion bash)"
     """
-    return carry_out(lambda _: write(script(context.find_root().command, shell)), **shared)
+    return run_command(lambda _: write(script(context.find_root().command, shell)), **shared)
 
 
 @click.command(cls=Command)
 @click.option("-y", "--yes", is_flag=True, help="Confirm without asking.")
-@click.option("--list", "list_only", is_flag=True, help="Show what is allowed for this project.")
-@click.option("--forget", "forget_all", is_flag=True, help="Revoke what is allowed for this project.")
+@click.option("--list", "list_only", is_flag=True, help="List the allowed places of this project.")
+@click.option("--forget", "forget_all", is_flag=True, help="Revoke the allowed places of this project.")
 @project_options
 def trust(*, yes: bool, list_only: bool, forget_all: bool, **shared: Any) -> int:
-    """Show which secrets the target sends to which hosts, and allow it.
+    """Show which secrets the target sends to which hosts, and allow it after confirmation.
 
-    The answer is kept for this folder in a file of yours, outside the project. In CI, ENGINE_TRUST names the hosts.
+    Headrace stores your answer per project folder, outside the project. In CI, set ENGINE_TRUST to the hosts.
     """
 
-    def work(chosen: CommandSettings) -> None:
+    def work(settings: CommandSettings) -> None:
         from engine.cli.commands.trust_command import trust
 
-        trust(chosen, shared["log_format"], yes=yes, list_only=list_only, forget_all=forget_all)
+        trust(settings, shared["log_format"], yes=yes, list_only=list_only, forget_all=forget_all)
 
-    return carry_out(work, **shared)
+    return run_command(work, **shared)
 
 
 @click.group(cls=Group)
@@ -129,27 +132,27 @@ def jars() -> None:
 def fetch(**shared: Any) -> int:
     """Download and verify all jars, so that later runs need no network."""
 
-    def work(chosen: CommandSettings) -> None:
+    def work(settings: CommandSettings) -> None:
         from engine.project import is_project
         from engine.spark.jars import jar_paths, jar_sets
         from engine.spark.java import find_java
 
         # The jars are the user's, not a project's.
-        with log_file(chosen) if is_project(chosen.root) else nullcontext():
-            for path in jar_paths(jar_sets(), fetch=True, java=find_java(), notify=chosen.out.say):
-                chosen.out.say(f"verified {path}")
+        with log_file(settings) if is_project(settings.root) else nullcontext():
+            for path in jar_paths(jar_sets(), fetch=True, java=find_java(), notify=settings.out.say):
+                settings.out.say(f"verified {path}")
 
-    return carry_out(work, **shared)
+    return run_command(work, **shared)
 
 
 @click.command(cls=Command)
-@click.option("--formatter", metavar="COMMAND", help="Program that formats a model's file from stdin to stdout.")
+@click.option("--formatter", metavar="COMMAND", help="Program that formats a model from stdin to stdout.")
 @project_options
 def lsp(formatter: str | None, **shared: Any) -> int:
-    """Serve an editor on stdin and stdout: diagnostics, hover, completion; needs the extra 'lsp'."""
+    """Serve an editor on stdin and stdout: diagnostics, hover, completion. Needs the extra 'lsp'."""
 
-    def work(chosen: CommandSettings) -> None:
-        need_extra("pygls", "lsp")
+    def work(settings: CommandSettings) -> None:
+        require_extra("pygls", "lsp")
         from engine.lsp.language_server import serve
 
         try:
@@ -157,28 +160,28 @@ def lsp(formatter: str | None, **shared: Any) -> int:
         except ValueError as error:
             message = f"--formatter cannot be read: {error}"
             raise UsageError("usage", message, "Example: --formatter 'sqlfluff fix --dialect sparksql -'") from error
-        serve(chosen.project, command)
+        serve(settings.project, command)
 
-    return carry_out(work, **shared)
+    return run_command(work, **shared)
 
 
 @click.command(cls=Command)
 @click.option(
-    "--allow-tests", is_flag=True, help="Also offer to run unit tests, which runs SQL of the project in Spark."
+    "--allow-tests", is_flag=True, help="Also offer a tool that runs unit tests, with the project's SQL in Spark."
 )
-@click.option("--allow-build", is_flag=True, help="Also offer to run unit tests and to build models.")
+@click.option("--allow-build", is_flag=True, help="Also offer tools that run unit tests and build models.")
 @project_options
 def mcp(*, allow_tests: bool, allow_build: bool, **shared: Any) -> int:
-    """Serve an assistant on stdin and stdout with tools that read the project; needs the extra 'mcp'."""
+    """Serve an AI assistant on stdin and stdout with tools that read the project. Needs the extra 'mcp'."""
 
-    def work(chosen: CommandSettings) -> None:
-        need_extra("mcp", "mcp")
+    def work(settings: CommandSettings) -> None:
+        require_extra("mcp", "mcp")
         from engine.mcp.tool_server import serve
 
-        check_project(chosen)
-        serve(chosen.project, allow_tests=allow_tests, allow_build=allow_build)
+        check_project(settings)
+        serve(settings.project, allow_tests=allow_tests, allow_build=allow_build)
 
-    return carry_out(work, **shared)
+    return run_command(work, **shared)
 
 
 COMMANDS = (debug, explain, trust, clean, warmup, completion, lsp, mcp, jars)

@@ -23,13 +23,13 @@ Complete = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
 
 
 def script(command: click.Command, shell: str) -> str:
-    chosen = get_completion_class(shell)
-    if chosen is None:
+    completion_class = get_completion_class(shell)
+    if completion_class is None:
         raise click.UsageError(f"click does not know the shell '{shell}'")
-    return chosen(command, {}, "engine", VARIABLE).source().replace(_UNQUOTED, _QUOTED)
+    return completion_class(command, {}, "engine", VARIABLE).source().replace(_UNQUOTED, _QUOTED)
 
 
-def complete_selection(context: click.Context, incomplete: str) -> list[CompletionItem]:
+def selection_completions(context: click.Context, incomplete: str) -> list[CompletionItem]:
     """Complete a node of a selection; the signs before its name stay."""
     match = _BEFORE_NAME.match(incomplete)
     signs = match[0] if match else ""
@@ -37,19 +37,19 @@ def complete_selection(context: click.Context, incomplete: str) -> list[Completi
     return _items(names, incomplete.removeprefix(signs), signs)
 
 
-def of_selections(context: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    return complete_selection(context, incomplete)
+def complete_selections(context: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    return selection_completions(context, incomplete)
 
 
-def of_models(context: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
+def complete_models(context: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
     return _items(_models(context), incomplete)
 
 
-def of_sources(context: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
+def complete_sources(context: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
     return _items(_sources(context), incomplete)
 
 
-def of_targets(context: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
+def complete_targets(context: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
     from engine.project.yaml_section import is_target_name
 
     project = _project(context)
@@ -58,7 +58,7 @@ def of_targets(context: click.Context, _: click.Parameter, incomplete: str) -> l
     return _items([name for name in names if isinstance(name, str) and is_target_name(name)], incomplete)
 
 
-def of_codes(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:
+def complete_codes(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:
     from engine.diagnostics.codes import CODES
 
     return _items(CODES, incomplete)

@@ -30,6 +30,7 @@ from engine.compile.nodes.model_settings import (
     TriggerKind,
     Write,
 )
+from engine.compile.nodes.sink import Sink
 from engine.compile.nodes.unit_test_steps import UnitTest
 from engine.compile.pipeline.compile_project import Compiled, compile_project
 from engine.relations import Partition, Relation, SortColumn
@@ -57,6 +58,7 @@ __all__ = [
     "Publish",
     "Relation",
     "Severity",
+    "Sink",
     "SortColumn",
     "Source",
     "StateProvider",

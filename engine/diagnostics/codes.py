@@ -1,4 +1,4 @@
-"""The codes of all diagnostics; each is explained in the Markdown file named here, beside this module."""
+"""The codes of all diagnostics, by the Markdown file that explains them."""
 
 from __future__ import annotations
 
@@ -48,6 +48,10 @@ _BY_PAGE = {
         expectation-failed hook-failed duplicate-key clock-behind commit-conflict comments-failed
         openlineage-failed maintenance-skipped extract-empty extract-order sequence-null
     """,
+    "sinks": """
+        sink-unreachable sink-table sink-key sink-failed sink-fenced sink-position sink-history sink-rows-changed
+        sink-unpublished sink-personal
+    """,
     "sources": """
         source-folder-missing source-path source-unreadable source-table source-columns unknown-columns
         sample-empty socket-unreachable file-changed file-renamed file-missing files-skipped files-gone
@@ -78,7 +82,8 @@ _BY_PAGE = {
     "streaming-queries": """
         not-streaming sort-on-stream over-on-stream offset-on-stream sample-on-stream monotonic-id-on-stream
         recursive-cte-on-stream subquery-on-stream limit-whole-stream limit-mode limit-over-state
-        union-stream-batch except-needs-event-time except-right-stream intersect-on-stream
+        union-stream-batch except-needs-event-time except-right-stream intersect-on-stream change-query
+        change-columns
     """,
     "tests": """
         unit-test-input unit-test-value unit-test-failed

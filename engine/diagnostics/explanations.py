@@ -21,13 +21,7 @@ _LABELS = ("Cause", "Wrong", "Right", "Occurs", "Fix")
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """One file of an example.
-
-    Attributes:
-        file: its path in the project.
-        language: of the text: sql, yaml, jinja.
-        text: the whole file.
-    """
+    """One file of an example: its path in the project, its language (sql, yaml, jinja) and its text."""
 
     file: str
     language: str
@@ -36,20 +30,10 @@ class Example:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """What a diagnostic means.
+    """The explanation of a diagnostic; `topic` and `page` are title and name of its file.
 
-    Attributes:
-        code: as messages show it in brackets.
-        topic: title of the file that it is in.
-        page: name of that file, without its suffix.
-        summary: what went wrong, one sentence.
-        levels: of `LEVELS`, those that it can have.
-        found: of `STAGES`, those that can report it.
-        cause: why it is reported.
-        wrong: files that give the diagnostic; empty where compiling cannot give it.
-        right: the same files without the fault.
-        occurs: how it occurs, where there is no example.
-        fix: what to do.
+    `levels` are those of `LEVELS` that it can have, `found` the `STAGES` that can report it. `wrong` are files that
+    cause it (none if compiling cannot), `right` the same without the fault, `occurs` when it occurs without an example.
     """
 
     code: str
@@ -66,33 +50,29 @@ class Explanation:
 
 
 class FormError(ValueError):
-    """A section has another form than README.md describes."""
+    """A section does not have the form that README.md describes."""
 
 
 @cache
 def explanations() -> Mapping[str, Explanation]:
-    """All explanations by code, in the order of the files.
-
-    Raises:
-        FormError: a file does not have the form.
-    """
+    """Return all explanations by code, in the order of the files; raise FormError for a malformed file."""
     paths = sorted(path for path in FOLDER.glob("*.md") if path.name != "README.md")
-    return {one.code: one for path in paths for one in read_topic(path.read_text(encoding="utf-8"), path.stem)}
+    return {
+        explanation.code: explanation
+        for path in paths
+        for explanation in read_topic(path.read_text(encoding="utf-8"), path.stem)
+    }
 
 
 def read_topic(text: str, page: str) -> tuple[Explanation, ...]:
-    """The explanations of one file.
-
-    Raises:
-        FormError: it does not have the form.
-    """
+    """Parse the explanations of one file; raise FormError if it is malformed."""
     head, *sections = re.split(r"^## ", text, flags=re.MULTILINE)
     topic = head.partition("\n")[0].removeprefix("# ")
     return tuple(_section(section, topic, page) for section in sections)
 
 
 def example_project() -> tuple[Example, ...]:
-    """The files that every example has beside its own."""
+    """Return the files that every example has besides its own."""
     return _examples((FOLDER / "README.md").read_text(encoding="utf-8"))
 
 
@@ -113,10 +93,10 @@ def _section(section: str, topic: str, page: str) -> Explanation:
     )  # fmt: skip
 
 
-def _names(text: str, known: tuple[str, ...], code: str) -> tuple[str, ...]:
+def _names(text: str, allowed: tuple[str, ...], code: str) -> tuple[str, ...]:
     names = tuple(re.split(r", | or ", text))
-    if not set(names) <= set(known):
-        message = f"'{code}': {text}: only {', '.join(known)}"
+    if not set(names) <= set(allowed):
+        message = f"'{code}': {text}: only {', '.join(allowed)}"
         raise FormError(message)
     return names
 

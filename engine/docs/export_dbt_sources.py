@@ -58,8 +58,8 @@ def write_sources(text: str, path: Path) -> None:
         UsageError: another file is there, or it cannot be written.
     """
     try:
-        with path.open(encoding="utf-8") as there:
-            ours = there.readline() == FIRST_LINE
+        with path.open(encoding="utf-8") as existing_file:
+            ours = existing_file.readline() == FIRST_LINE
     except FileNotFoundError:
         ours = True
     except (OSError, ValueError):
@@ -74,26 +74,26 @@ def write_sources(text: str, path: Path) -> None:
 
 
 def _table(manifest: Manifest, model: Model) -> dict[str, Any]:
-    said: dict[str, Any] = {"name": model.name}
+    table_record: dict[str, Any] = {"name": model.name}
     if model.relation.name != model.name:
-        said["identifier"] = model.relation.name
+        table_record["identifier"] = model.relation.name
     if model.description:
-        said["description"] = _text(model.description)
+        table_record["description"] = _text(model.description)
     meta = {
-        **_plain(model.meta),
+        **_json_meta(model.meta),
         "headrace": {
             "materialized": model.materialized.value,
             "file": model.file,
             "reads": [name.partition(".")[2] for name in model.depends_on],
         },
     }
-    said["config"] = {"meta": meta, **({"tags": list(model.tags)} if model.tags else {})}
+    table_record["config"] = {"meta": meta, **({"tags": list(model.tags)} if model.tags else {})}
     tests: dict[str | None, list[str]] = {}
     for test in manifest.nodes.values():
         if isinstance(test, DataTest) and test.model == model.id and test.kind in _SHARED_TESTS:
             tests.setdefault(test.column, []).append(test.kind)
     columns = [_column(column, tests.get(column.name, [])) for column in model.columns if column.named]
-    return {**said, "columns": columns} if columns else said
+    return {**table_record, "columns": columns} if columns else table_record
 
 
 def _column(column: Column, tests: list[str]) -> dict[str, Any]:
@@ -117,12 +117,12 @@ def _text(description: str) -> str:
     return description.strip()
 
 
-def _plain(meta: Mapping[str, Any]) -> dict[str, Any]:
-    def plain(value: Any) -> Any:
+def _json_meta(meta: Mapping[str, Any]) -> dict[str, Any]:
+    def json_value(value: Any) -> Any:
         if isinstance(value, Mapping):
-            return {_text(str(key)): plain(inner) for key, inner in value.items()}
+            return {_text(str(key)): json_value(inner) for key, inner in value.items()}
         if isinstance(value, list | tuple):
-            return [plain(inner) for inner in value]
+            return [json_value(inner) for inner in value]
         return _text(value) if isinstance(value, str) else value
 
-    return {_text(str(key)): plain(value) for key, value in meta.items()}
+    return {_text(str(key)): json_value(value) for key, value in meta.items()}

@@ -19,7 +19,7 @@ from typing import TextIO
 from urllib.parse import parse_qs
 
 from engine.errors import UsageError
-from engine.secrets import register
+from engine.secrets.scrubber import register_secret
 
 VARIABLE = "ENGINE_PAGE_TOKEN"
 _TOKEN = re.compile(r"[A-Za-z0-9._~-]{22,200}")
@@ -68,13 +68,13 @@ def page_access(env: Mapping[str, str] | None = None) -> PageAccess:
     Raises:
         UsageError: the variable holds no token.
     """
-    given = (os.environ if env is None else env).get(VARIABLE, "")
-    if given and not _TOKEN.fullmatch(given):
+    given_token = (os.environ if env is None else env).get(VARIABLE, "")
+    if given_token and not _TOKEN.fullmatch(given_token):
         message = f"{VARIABLE} must be 22 to 200 letters, digits and characters of .-_~"
         hint = f"Make one: {VARIABLE}=$(python3 -c 'import secrets; print(secrets.token_urlsafe(32))')"
         raise UsageError("usage", message, hint)
-    register(given)
-    return PageAccess(given or secrets.token_urlsafe(_BYTES), secrets.token_urlsafe(_BYTES))
+    register_secret(given_token)
+    return PageAccess(given_token or secrets.token_urlsafe(_BYTES), secrets.token_urlsafe(_BYTES))
 
 
 def others_read(stream: TextIO) -> bool:

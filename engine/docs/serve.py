@@ -181,12 +181,12 @@ class _Head(io.RawIOBase):
 
     def __init__(self, connection: socket.socket) -> None:
         self._connection = connection
-        self._left = 0
+        self._bytes_left = 0
         self._deadline = 0.0
         self.too_long = False
 
     def begin(self, limits: Limits) -> None:
-        self._left = limits.head_bytes
+        self._bytes_left = limits.head_bytes
         self._deadline = time.monotonic() + limits.request_seconds
 
     def readable(self) -> bool:
@@ -198,7 +198,7 @@ class _Head(io.RawIOBase):
         Raises:
             TimeoutError: the request took too long.
         """
-        size = min(len(buffer), self._left)
+        size = min(len(buffer), self._bytes_left)
         wait = self._deadline - time.monotonic()
         if not size:
             self.too_long = True
@@ -207,7 +207,7 @@ class _Head(io.RawIOBase):
             raise TimeoutError
         self._connection.settimeout(wait)
         count = self._connection.recv_into(buffer, size)
-        self._left -= count
+        self._bytes_left -= count
         return count
 
 
@@ -273,10 +273,10 @@ class _Handler(SimpleHTTPRequestHandler):
         if (url := self._admitted()) is None:
             return
         added = self.server.additions
-        if added is None or (answer := added.answers(url.path, url.query)) is None:
+        if added is None or (served := added.answers(url.path, url.query)) is None:
             super().do_GET()
         else:
-            self._answer(answer)
+            self._send_answer(served)
 
     def do_HEAD(self) -> None:
         if self._admitted() is not None:
@@ -305,18 +305,18 @@ class _Handler(SimpleHTTPRequestHandler):
         self._send(HTTPStatus.FORBIDDEN, _NO_TOKEN)
         return None
 
-    def _answer(self, answer: ServedAnswer) -> None:
+    def _send_answer(self, served: ServedAnswer) -> None:
         """Send a body; parts of one each within the time for an answer, for as long as the client takes them."""
-        whole = isinstance(answer.body, bytes)
-        self.send_response(answer.status)
-        self.send_header("Content-Type", answer.content_type)
-        if isinstance(answer.body, bytes):
-            self.send_header("Content-Length", str(len(answer.body)))
+        whole = isinstance(served.body, bytes)
+        self.send_response(served.status)
+        self.send_header("Content-Type", served.content_type)
+        if isinstance(served.body, bytes):
+            self.send_header("Content-Length", str(len(served.body)))
         else:
             self.send_header("Connection", "close")
             self.close_connection = True
         self.end_headers()
-        for part in [answer.body] if isinstance(answer.body, bytes) else answer.body:
+        for part in [served.body] if isinstance(served.body, bytes) else served.body:
             self.copyfile(io.BytesIO(part), self.wfile)
             if not whole:
                 self.wfile.flush()

@@ -19,7 +19,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from engine.jinja.macro_library import OWN, MacroFile
+from engine.jinja.macro_file import OWN, MacroFile
 
 if TYPE_CHECKING:
     from engine.jinja.macro_calls import give_back

@@ -38,11 +38,11 @@ _PLAIN = (str, int, float, list, dict, tuple, type(None), Undefined, Namespace, 
 class Method(Function):
     """A method of a value; one that would change a shared value is rejected as it is called."""
 
-    __slots__ = ("_owner", "_refused")
+    __slots__ = ("_owner", "_reject")
 
-    def __init__(self, name: str, call: Callable[..., Any], owner: Any, refused: Callable[[Any, str], None]) -> None:
+    def __init__(self, name: str, call: Callable[..., Any], owner: Any, reject: Callable[[Any, str], None]) -> None:
         super().__init__(name, call)
-        self._owner, self._refused = owner, refused
+        self._owner, self._reject = owner, reject
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call it.
@@ -51,7 +51,7 @@ class Method(Function):
             ProjectError: it would change a value that all models share.
         """
         if modifies_known_mutable(self._owner, self._name):
-            self._refused(self._owner, self._name)
+            self._reject(self._owner, self._name)
         return self._call(*args, **kwargs)
 
 
@@ -82,11 +82,11 @@ def name_of(value: Any) -> str:
     return str(getattr(value, "__name__", None) or getattr(value, "name", "it"))
 
 
-def tamed(name: str, value: Any, owner: Any, refused: Callable[[Any, str], None]) -> Any:
+def as_template_value(name: str, value: Any, owner: Any, reject: Callable[[Any, str], None]) -> Any:
     """Return an attribute of a value as templates get it; the callback raises if the owner may not be changed."""
     if isinstance(value, (_PLAIN, Opaque)):
         return value
-    return Method(name, value, owner, refused) if callable(value) else value
+    return Method(name, value, owner, reject) if callable(value) else value
 
 
 def without_addresses(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -94,8 +94,8 @@ def without_addresses(function: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(function)
     def filtered(*args: Any, **kwargs: Any) -> Any:
-        made = function(*args, **kwargs)
-        return Lazy(made) if isinstance(made, Iterator) else made
+        result = function(*args, **kwargs)
+        return Lazy(result) if isinstance(result, Iterator) else result
 
     return filtered
 
@@ -109,20 +109,20 @@ def reachable(values: Mapping[str, Any]) -> dict[int, Any]:
     Raises:
         ProjectError: something can be read only once, or counts how often it is read.
     """
-    found: dict[int, Any] = {}
-    waiting = [(name, value) for name, value in values.items()]
-    while waiting:
-        name, value = waiting.pop()
-        if id(value) in found:
+    reachable_values: dict[int, Any] = {}
+    pending_values = [(name, value) for name, value in values.items()]
+    while pending_values:
+        name, value = pending_values.pop()
+        if id(value) in reachable_values:
             continue
         if isinstance(value, (Lazy, LoopContext, Iterator)):
             message = f"'{name}' of a macro file is an iterator, which can be read only once"
             raise ProjectError("jinja-security", message, "Make it a list: {% set names = names | list %}.")
         parts = _parts(value)
         if parts is not None:
-            found[id(value)] = value
-            waiting += [(name, part) for part in parts]
-    return found
+            reachable_values[id(value)] = value
+            pending_values += [(name, part) for part in parts]
+    return reachable_values
 
 
 def _parts(value: Any) -> Iterable[Any] | None:
@@ -192,9 +192,9 @@ class Environment(SandboxedEnvironment):
         self.steps = template_limits.Steps()
         # By package, the names of its macros.
         self.packages: dict[str, Collection[str]] = {}
-        own = {"range": self.globals["range"], "dict": dict, "namespace": self._namespace()}
+        jinja_names = {"range": self.globals["range"], "dict": dict, "namespace": self._namespace()}
         self.globals.clear()
-        self.globals.update({name: _given(name, value) for name, value in {**own, **names}.items()})
+        self.globals.update({name: _as_function(name, value) for name, value in {**jinja_names, **names}.items()})
         self.filters["random"] = _random
         # dbt's filters say what the text of a setting is to be read as; here every key knows.
         self.filters |= dict.fromkeys(("as_bool", "as_native", "as_number", "as_text"), _unchanged)
@@ -208,7 +208,7 @@ class Environment(SandboxedEnvironment):
         return super().call_binop(context, operator, left, right)
 
     def call(__self, __context: Context, __obj: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: N805, PYI063 - as in Jinja
-        __self.steps.one()
+        __self.steps.step()
         return super().call(__context, __obj, *args, **kwargs)
 
     def _generate(self, source: nodes.Template, *args: Any, **kwargs: Any) -> str:
@@ -224,15 +224,15 @@ class Environment(SandboxedEnvironment):
         self._shared |= reachable(values)
 
     def getattr(self, obj: Any, attribute: str) -> Any:
-        return self._tamed(obj, attribute, super().getattr(obj, attribute))
+        return self._as_template_value(obj, attribute, super().getattr(obj, attribute))
 
     def getitem(self, obj: Any, argument: Any) -> Any:
-        return self._tamed(obj, argument, super().getitem(obj, argument))
+        return self._as_template_value(obj, argument, super().getitem(obj, argument))
 
-    def _tamed(self, obj: Any, name: Any, value: Any) -> Any:
+    def _as_template_value(self, obj: Any, name: Any, value: Any) -> Any:
         if isinstance(value, _SCALARS):
             return tuple(value) if isinstance(obj, JinjaMacro) and isinstance(value, list) else value
-        return tamed(str(name), value, obj, self._keep)
+        return as_template_value(str(name), value, obj, self._reject_shared)
 
     def is_safe_attribute(self, obj: Any, attr: str, value: Any) -> bool:
         if attr.startswith("_") or isinstance(obj, type):
@@ -250,14 +250,14 @@ class Environment(SandboxedEnvironment):
             raise jinja2.TemplateSyntaxError("Encountered unknown tag 'autoescape'", block.lineno, name, filename)
         return tree
 
-    def _keep(self, value: Any, name: str) -> None:
+    def _reject_shared(self, value: Any, name: str) -> None:
         """Refuse a change of a value that models share."""
         if id(value) in self._shared:
             message = f"'{name}' would change a value that all models share"
             raise ProjectError("jinja-security", message, _COPY)
 
     def _namespace(self) -> type[Namespace]:
-        keep = self._keep
+        keep = self._reject_shared
 
         class Own(Namespace):
             def __setitem__(self, name: str, value: Any) -> None:
@@ -267,7 +267,7 @@ class Environment(SandboxedEnvironment):
         return Own
 
 
-def _given(name: str, value: Any) -> Any:
+def _as_function(name: str, value: Any) -> Any:
     """A name that all templates have: of a function they get nothing but its calls."""
     if callable(value) and not isinstance(value, (Opaque, jinja2.Undefined)):
         return Function(name, value)

@@ -48,7 +48,7 @@ class MacroCall(Opaque):
             self.load()
         if self.body is None:
             # Its file is broken, which is reported already.
-            raise ProjectError.of(())
+            raise ProjectError.from_diagnostics(())
         try:
             return self.body(*args, **kwargs)
         except Returned as returned:
@@ -82,16 +82,16 @@ class Package(Opaque):
 
 def renamed(tree: nodes.Template) -> list[tuple[str, int]]:
     """Names and lines of the macros of a file, which get other names inside the tree."""
-    found = []
+    macros = []
     waiting: list[nodes.Node] = [*tree.body]
     while waiting:
         node = waiting.pop(0)
         if isinstance(node, nodes.Macro):
-            found.append((node.name, node.lineno))
+            macros.append((node.name, node.lineno))
             node.name = f"{INSIDE}{node.name}"
         elif isinstance(node, nodes.If):
             waiting = [*node.body, *node.elif_, *node.else_, *waiting]
-    return found
+    return macros
 
 
 def bodies(template: jinja2.Template) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -1,7 +1,5 @@
 """All macros of a project: which name means which, and which names clash.
 
-A file of macros, before Jinja sees it.
-
 Names that people know from elsewhere: not defined here, each with the form that holds instead.
 """
 
@@ -9,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, NoReturn
 
 import jinja2
@@ -18,6 +15,7 @@ from jinja2 import nodes
 from engine.errors import Diagnostic, Location, ProjectError
 from engine.jinja.environment import Environment
 from engine.jinja.macro_calls import MacroCall, Package, renamed
+from engine.jinja.macro_file import OWN, MacroFile
 from engine.jinja.template_tokens import find, line_start, place
 
 # What the sandbox looks at before it calls something.
@@ -31,7 +29,7 @@ class Absent(jinja2.StrictUndefined):
         taken: what to do about a macro or package of this name; None if there may be one.
     """
 
-    __slots__ = ("_code", "_hint", "_message", "_parts", "taken")
+    __slots__ = ("_code", "_hint", "_message", "_parts", "name_hint")
 
     def __init__(
         self,
@@ -41,11 +39,11 @@ class Absent(jinja2.StrictUndefined):
         *,
         code: str = "jinja-undefined",
         message: str = "'{}' is not available here",
-        taken: str | None = None,
+        name_hint: str | None = None,
     ) -> None:
         super().__init__(name=name, exc=self._error)  # type: ignore[arg-type]
         self._code, self._hint, self._message, self._parts = code, hint, message, parts or {}
-        self.taken = taken
+        self.name_hint = name_hint
 
     def _error(self, _: str | None = None) -> ProjectError:
         return ProjectError(self._code, self._message.format(self._undefined_name), self._hint)
@@ -60,23 +58,6 @@ class Absent(jinja2.StrictUndefined):
 
     def __getitem__(self, name: Any) -> NoReturn:
         self.__getattr__(str(name))
-
-
-# The package of the engine's macros; unlike those of other packages they are called by their bare names as well.
-OWN = "engine"
-
-
-@dataclass(frozen=True, slots=True)
-class MacroFile:
-    """A file of macros.
-
-    Attributes:
-        package: the package it belongs to; empty for the project's own macros.
-    """
-
-    file: str
-    text: str
-    package: str = ""
 
 
 _MACRO = re.compile(r"\{%[-+]?\s*macro\s+(\w+)")
@@ -96,7 +77,7 @@ class Library:
         self.files: dict[str, str] = {}
         self.working: dict[str, MacroCall] = {}
 
-    def define(self, macro_file: MacroFile, found: list[Diagnostic]) -> nodes.Template:
+    def define(self, macro_file: MacroFile, diagnostics: list[Diagnostic]) -> nodes.Template:
         """Make the macros of a file known; they are empty until the file has run.
 
         Raises:
@@ -106,13 +87,13 @@ class Library:
         for name, line in renamed(tree):
             first = self._defined.setdefault((macro_file.package, name), (macro_file, line))
             if first != (macro_file, line):
-                there, here = self._place(name, *first), self._place(name, macro_file, line)
-                message = f"two macros have the name '{name}': {there} and {here}"
-                found.append(Diagnostic("duplicate-name", message, "Rename one of them.", location=here))
-            elif not macro_file.package and (taken := self._taken(name)) is not None:
+                first_place, second_place = self._place(name, *first), self._place(name, macro_file, line)
+                message = f"two macros have the name '{name}': {first_place} and {second_place}"
+                diagnostics.append(Diagnostic("duplicate-name", message, "Rename one of them.", location=second_place))
+            elif not macro_file.package and (name_hint := self._built_in_hint(name)) is not None:
                 message = f"the macro '{name}' has the name of a built-in"
-                here = self._place(name, macro_file, line)
-                found.append(Diagnostic("duplicate-name", message, taken, location=here))
+                second_place = self._place(name, macro_file, line)
+                diagnostics.append(Diagnostic("duplicate-name", message, name_hint, location=second_place))
             else:
                 self._add(name, macro_file)
         return tree
@@ -126,30 +107,32 @@ class Library:
         for name in _MACRO.findall(macro_file.text):
             self._add(name, macro_file).load = load
 
-    def _taken(self, name: str) -> str | None:
+    def _built_in_hint(self, name: str) -> str | None:
         """What to do about a macro that would replace a function of the engine; None if it does not."""
         if name not in self._env.globals:
             return None
-        own = self._env.globals[name]
-        return own.taken if isinstance(own, Absent) else "Rename it."
+        engine_macros = self._env.globals[name]
+        return engine_macros.name_hint if isinstance(engine_macros, Absent) else "Rename it."
 
     def _add(self, name: str, macro_file: MacroFile) -> MacroCall:
         package = self._packages.setdefault(macro_file.package, {})
         return package.setdefault(name, MacroCall(name, macro_file.file, macro_file.package))
 
-    def publish(self, found: list[Diagnostic]) -> None:
+    def publish(self, diagnostics: list[Diagnostic]) -> None:
         project = self._macros("")
-        own = {name: macro for name, macro in self._macros(OWN).items() if not name.startswith("_")}
+        engine_macros = {name: macro for name, macro in self._macros(OWN).items() if not name.startswith("_")}
         for name, macros in self._packages.items():
-            if name and (name in project or name in own or self._taken(name) is not None):
+            if name and (name in project or name in engine_macros or self._built_in_hint(name) is not None):
                 first = next(iter(macros.values()))
                 message = f"the macro package '{name}' has the name of a macro or of a built-in"
-                found.append(Diagnostic("duplicate-name", message, "Rename its folder.", location=Location(first.file)))
+                diagnostics.append(
+                    Diagnostic("duplicate-name", message, "Rename its folder.", location=Location(first.file))
+                )
             elif name:
                 self._env.globals[name] = Package(name, macros)
                 self._env.packages[name] = macros
-        self._env.globals.update({**own, **project})
-        self._all = {**self._inside(), **own, **project}
+        self._env.globals.update({**engine_macros, **project})
+        self._all = {**self._inside(), **engine_macros, **project}
 
     def _inside(self) -> dict[str, MacroCall]:
         called = {p: macros for p, macros in self._packages.items() if p in self._env.packages}
@@ -166,6 +149,6 @@ class Library:
             if macro.file == macro_file.file and name in defined:
                 macro.body = defined[name]
 
-    def settle(self) -> None:
+    def publish_names(self) -> None:
         self.files = {name: macro.file for name, macro in self._all.items()}
         self.working = {name: macro for name, macro in self._all.items() if macro.works}

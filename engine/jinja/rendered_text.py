@@ -48,11 +48,14 @@ class Rendered:
     starts: tuple[int, ...] = field(default=(0,))
 
     def location(self, offset: int) -> Location:
+        return Location(self.file, *self.line_and_column(offset))
+
+    def line_and_column(self, offset: int) -> tuple[int, int]:
         index = max(bisect.bisect_right(self.starts, offset) - 1, 0)
         begin, origin, literal = self.runs[index]
         at = min(origin + (offset - begin if literal else 0), len(self.template))
         line = self.template.count("\n", 0, at) + 1
-        return Location(self.file, line, at - self.template.rfind("\n", 0, at))
+        return line, at - self.template.rfind("\n", 0, at)
 
     def is_literal(self, offset: int) -> bool:
         return self.runs[max(bisect.bisect_right(self.starts, offset) - 1, 0)][2]
@@ -87,7 +90,7 @@ def mark(env: jinja2.Environment, text: str, file: str) -> tuple[str, list[tuple
             origins.append((offset, literal))
             out.append(f"\x01{len(origins) - 1}\x02")
 
-    for at, lost, kind, value in tokens(env, text, file):
+    for at, line_ends, kind, value in tokens(env, text, file):
         if kind == "data":
             place(at, True)
             out.append(value)
@@ -95,17 +98,17 @@ def mark(env: jinja2.Environment, text: str, file: str) -> tuple[str, list[tuple
             if kind in {"variable_begin", "block_begin"}:
                 place(at, False)
             tag = []
-            lines = "\n" * (lost + value.count("\n"))
+            lines = "\n" * (line_ends + value.count("\n"))
             out.append(f"{_BEGINS[kind]}{lines}" if _BEGINS[kind] else f"{{% raw{lines}%}}")
         elif kind in {"block_end", "variable_end", "comment_end"}:
             if kind == "block_end":
                 captures.pass_tag(tag)
-            out.append("\n" * (lost + value.count("\n")) + value.strip().strip("-+"))
+            out.append("\n" * (line_ends + value.count("\n")) + value.strip().strip("-+"))
         elif kind == "raw_end":
-            out.append("{% endraw" + "\n" * (lost + value.count("\n")) + "%}")
+            out.append("{% endraw" + "\n" * (line_ends + value.count("\n")) + "%}")
         else:
             tag.append(value)
-            out.append("\n" * lost + value)
+            out.append("\n" * line_ends + value)
     return "".join(out), origins
 
 
@@ -183,9 +186,9 @@ def spliced(text: str, file: str, value: Callable[[str], str]) -> Rendered | Non
             cursor = piece.end()
     except FAILURES:
         return None
-    rest = text[cursor:]
-    if _OTHER.search(rest):
+    last_literal = text[cursor:]
+    if _OTHER.search(last_literal):
         return None
-    if rest:
+    if last_literal:
         runs.append((length, cursor, True))
-    return Rendered("".join((*out, rest)), text, file, tuple(runs), tuple(run[0] for run in runs))
+    return Rendered("".join((*out, last_literal)), text, file, tuple(runs), tuple(run[0] for run in runs))

@@ -14,9 +14,10 @@ import jinja2
 from engine.errors import Diagnostic, Location, ProjectError
 from engine.jinja.environment import Environment
 from engine.jinja.macro_calls import MacroCall, bodies, renamed
-from engine.jinja.macro_library import OWN, Library, MacroFile
+from engine.jinja.macro_file import OWN, MacroFile
+from engine.jinja.macro_library import Library
 from engine.jinja.rendered_text import Rendered, mark, spliced, unmark
-from engine.jinja.template_errors import FAILURES, explained, syntax_place, words
+from engine.jinja.template_errors import FAILURES, diagnostics_of, syntax_place, words
 from engine.jinja.template_limits import bounded
 from engine.jinja.template_tokens import TAG, find, line_start, place
 
@@ -31,7 +32,7 @@ _OWN_CODE: dict[MacroFile, CodeType] = {}
 class _Frame:
     file: str
     line: int
-    called: MacroCall | None = None
+    macro_call: MacroCall | None = None
 
 
 class Sandbox:
@@ -61,7 +62,7 @@ class Sandbox:
         macros of one name are an error. The macros of a broken file are known and cannot be called, so
         that its fault is reported once.
         """
-        found: list[Diagnostic] = []
+        diagnostics: list[Diagnostic] = []
         trees = []
         for macro_file in files:
             self._texts[macro_file.file] = macro_file.text
@@ -70,19 +71,19 @@ class Sandbox:
                 continue
             try:
                 with bounded(macro_file.file):
-                    trees.append((macro_file, self._library.define(macro_file, found)))
+                    trees.append((macro_file, self._library.define(macro_file, diagnostics)))
             except FAILURES as error:
-                found.extend(self._failure(error, macro_file.file))
+                diagnostics.extend(self._failure(error, macro_file.file))
                 self._library.define_unread(macro_file)
-        self._library.publish(found)
+        self._library.publish(diagnostics)
         for macro_file, tree in trees:
             try:
                 with bounded(macro_file.file):
                     self._run(macro_file, self._env.compile(tree, name=macro_file.file, filename=macro_file.file))
             except FAILURES as error:
-                found.extend(self._failure(error, macro_file.file))
-        self._library.settle()
-        return found
+                diagnostics.extend(self._failure(error, macro_file.file))
+        self._library.publish_names()
+        return diagnostics
 
     def _run_own(self, macro_file: MacroFile) -> None:
         if macro_file not in _OWN_CODE:
@@ -119,7 +120,7 @@ class Sandbox:
             with bounded(file):
                 return self._rendered(text, file, names)
         except FAILURES as error:
-            raise ProjectError.of(self._failure(error, file)) from error
+            raise ProjectError.from_diagnostics(self._failure(error, file)) from error
 
     def _rendered(self, text: str, file: str, names: Mapping[str, Any] | None) -> Rendered:
         if not names and (quick := spliced(text, file, self._printed)) is not None:
@@ -133,7 +134,10 @@ class Sandbox:
             return str(function(*_NAME.findall(reference[2])))
         if expression not in self._expressions:
             self._expressions[expression] = self._env.from_string("{{" + expression + "}}")
-        return self._expressions[expression].render()
+        template = self._expressions[expression]
+        # An expression sets no names: it needs no copy of all that there are.
+        names: Any = template.globals
+        return str(self._env.concat(template.root_render_func(template.new_context(names, shared=True))))
 
     def render_value(self, text: str, location: Location, names: Mapping[str, Any]) -> str:
         """Render one value of a header or of project.yml; errors are at the value."""
@@ -142,7 +146,7 @@ class Sandbox:
             with bounded(location.file):
                 return self._template(text, location.file).render(names)
         except FAILURES as error:
-            raise ProjectError.of(d.at(location) for d in self.explain(error)) from error
+            raise ProjectError.from_diagnostics(d.at(location) for d in self.explain(error)) from error
 
     def call(self, name: str, *args: Any, **kwargs: Any) -> Any:
         """Call a macro of `macros`.
@@ -158,34 +162,34 @@ class Sandbox:
             try:
                 self._env.handle_exception()
             except FAILURES as error:
-                raise ProjectError.of(self._failure(error)) from error
+                raise ProjectError.from_diagnostics(self._failure(error)) from error
 
     def explain(self, error: BaseException) -> tuple[Diagnostic, ...]:
-        return explained(self._env, error)
+        return diagnostics_of(self._env, error)
 
     def _failure(self, error: BaseException, file: str | None = None) -> tuple[Diagnostic, ...]:
-        known = self.explain(error)
+        diagnostics = self.explain(error)
         if isinstance(error, jinja2.TemplateSyntaxError) and file is not None:
             at = syntax_place(self._env, error, file, self._texts[file])
-            return tuple(d.at(at) for d in known)
+            return tuple(d.at(at) for d in diagnostics)
         frames = self._frames(error.__traceback__) or ([_Frame(file, 1)] if file is not None else [])
         if isinstance(error, RecursionError):
             # Where in its round a macro was when the depth ran out is chance; its calls are not.
-            frames = [frame for frame in frames if frame.called] or frames
+            frames = [frame for frame in frames if frame.macro_call] or frames
         if not frames:
-            return known
-        called = frames[-1].called
-        at = self._place(frames[-1], [called.name] if called else words(error))
+            return diagnostics
+        macro_call = frames[-1].macro_call
+        at = self._place(frames[-1], [macro_call.name] if macro_call else words(error))
         if callers := self._callers(frames[:-1]):
-            known = tuple(replace(d, hint=f"{d.hint} Called from {callers}.".strip()) for d in known)
-        return tuple(d.at(at) for d in known)
+            diagnostics = tuple(replace(d, hint=f"{d.hint} Called from {callers}.".strip()) for d in diagnostics)
+        return tuple(d.at(at) for d in diagnostics)
 
     def _place(self, frame: _Frame, names: list[str]) -> Location:
         text = self._texts[frame.file]
         return place(text, find(self._env, frame.file, text, line_start(text, frame.line), names), frame.file)
 
     def _callers(self, frames: list[_Frame]) -> str:
-        inner = [str(self._place(f, [f.called.name])) for f in reversed(frames) if f.called]
+        inner = [str(self._place(f, [f.macro_call.name])) for f in reversed(frames) if f.macro_call]
         if len(inner) > _CALLERS:
             inner = [*inner[: _CALLERS - 1], inner[-1]]
         return ", from ".join(inner)
@@ -196,12 +200,12 @@ class Sandbox:
         while trace is not None:
             frame = trace.tb_frame
             if frame.f_code.co_filename in self._texts:
-                found = _Frame(frame.f_code.co_filename, trace.tb_lineno)
-                if not (frames and _is_lineless(found, frames[-1])):
-                    frames.append(found)
+                template_frame = _Frame(frame.f_code.co_filename, trace.tb_lineno)
+                if not (frames and _is_lineless(template_frame, frames[-1])):
+                    frames.append(template_frame)
             elif frame.f_code is MacroCall.__call__.__code__ and frames:
                 macro = frame.f_locals["self"]
-                frames[-1] = replace(frames[-1], called=macro)
+                frames[-1] = replace(frames[-1], macro_call=macro)
                 if macro.package == OWN:
                     break
             trace = trace.tb_next
@@ -210,4 +214,4 @@ class Sandbox:
 
 def _is_lineless(frame: _Frame, outer: _Frame) -> bool:
     """Whether a frame is a function that Jinja made of a loop, resumed: in no line of the template; Jinja says 1."""
-    return frame.line == 1 and frame.file == outer.file and outer.called is None and outer.line > 1
+    return frame.line == 1 and frame.file == outer.file and outer.macro_call is None and outer.line > 1

@@ -44,7 +44,7 @@ _OTHER_BLOCKS = {
 }
 
 
-def explained(env: Environment, error: BaseException) -> tuple[Diagnostic, ...]:
+def diagnostics_of(env: Environment, error: BaseException) -> tuple[Diagnostic, ...]:
     if isinstance(error, EngineError):
         return error.diagnostics
     if isinstance(error, SecurityError):
@@ -52,7 +52,7 @@ def explained(env: Environment, error: BaseException) -> tuple[Diagnostic, ...]:
     if isinstance(error, jinja2.UndefinedError):
         return (_undefined(env, error),)
     if isinstance(error, jinja2.TemplateSyntaxError):
-        message, hint = _said(env, error)
+        message, hint = _syntax_message(env, error)
         return (Diagnostic("jinja-syntax", f"Jinja: {message}", hint),)
     if isinstance(error, MemoryError) and not _in_compiler(error):
         return too_much().diagnostics
@@ -86,11 +86,11 @@ def _was_called(trace: TracebackType | None) -> bool:
 
 def _undefined_hint(env: Environment, name: str, *, called: bool) -> str:
     packages = [package for package, macros in env.packages.items() if called and name in macros]
-    close = f"Did you mean '{packages[0]}.{name}'?" if packages else near(name, env.globals)
-    if close.startswith("Did you mean"):
-        return close
+    suggestion = f"Did you mean '{packages[0]}.{name}'?" if packages else near(name, env.globals)
+    if suggestion.startswith("Did you mean"):
+        return suggestion
     if called:
-        return "Define macros in files under macros/; call those of a macro package as package.macro()."
+        return "Define macros in files under macros/; call macros of a macro package as package.macro()."
     return f"A variable of the project is var('{name}'), one of the environment env_var('{name}')."
 
 
@@ -110,9 +110,9 @@ def words(error: BaseException) -> list[str]:
     """The names an error is about, as they may be in the template, best first."""
     if isinstance(error, EngineError) and error.diagnostics:
         first = error.diagnostic
-        named = ["raise_compiler_error"] if first.code == "compiler-error" else []
+        prefix_words = ["raise_compiler_error"] if first.code == "compiler-error" else []
         quoted = [word.removesuffix("()") for word in re.findall(r"'([^']+)'", first.message)]
-        return [*named, *quoted, *(word.partition(".")[0] for word in quoted)]
+        return [*prefix_words, *quoted, *(word.partition(".")[0] for word in quoted)]
     if isinstance(error, Returned):
         return ["return"]
     return re.findall(r"'([^']+)'", _in_our_words(str(error)).replace(INSIDE, ""))[::-1]
@@ -124,7 +124,7 @@ def _in_our_words(message: str) -> str:
     return message
 
 
-def _said(env: jinja2.Environment, error: jinja2.TemplateSyntaxError) -> tuple[str, str]:
+def _syntax_message(env: jinja2.Environment, error: jinja2.TemplateSyntaxError) -> tuple[str, str]:
     message = error.message or "the template cannot be read"
     if block := _unclosed_block(error):
         return f"'{block}' is not closed", f"Add {{% end{block} %}}."
@@ -161,18 +161,18 @@ def syntax_place(env: jinja2.Environment, error: jinja2.TemplateSyntaxError, fil
         start = _faulty_tag(env, text, file, line_start(text, error.lineno))
         return place(text, find(env, file, text, start, words(error)), file)
     opened: list[tuple[str, int]] = []
-    begin, after = 0, ""
+    begin, previous_kind = 0, ""
     for at, _, kind, value in readable_tokens(env, text, file):
         if kind in {"variable_begin", "block_begin", "comment_begin", "raw_begin"}:
             begin = at
-        elif kind == "name" and after == "block_begin":
+        elif kind == "name" and previous_kind == "block_begin":
             if value.startswith("end") and opened:
                 if value != f"end{opened[-1][0]}":
                     break
                 opened.pop()
             elif value in _BLOCKS:
                 opened.append((value, begin))
-        after = kind if kind != "whitespace" else after
+        previous_kind = kind if kind != "whitespace" else previous_kind
     matching = [at for word, at in opened if word == block]
     return place(text, matching[-1] if matching else begin, file)
 

@@ -40,14 +40,14 @@ NAME_BYTES = 512
 _HINT = "Produce less, or use SQL: repeat(), sequence() and explode() run in Spark."
 
 
-def too_large(what: str) -> ProjectError:
-    return ProjectError("template-too-large", what, _HINT)
+def too_large(kind_of_value: str) -> ProjectError:
+    return ProjectError("template-too-large", kind_of_value, _HINT)
 
 
-def _check(size: int, what: str = "text") -> None:
+def _check(size: int, kind_of_value: str = "text") -> None:
     if size > MAX_SIZE:
-        unit = "characters" if what == "text" else "items"
-        raise too_large(f"the template creates a {what} of more than {MAX_SIZE:,} {unit}")
+        unit = "characters" if kind_of_value == "text" else "items"
+        raise too_large(f"the template creates a {kind_of_value} of more than {MAX_SIZE:,} {unit}")
 
 
 class Steps:
@@ -58,27 +58,27 @@ class Steps:
         printed: characters of values that were printed since then, also inside macros.
     """
 
-    __slots__ = ("printed", "taken")
+    __slots__ = ("printed", "steps")
 
     def __init__(self) -> None:
         self.begin()
 
     def begin(self) -> None:
-        self.taken = self.printed = 0
+        self.steps = self.printed = 0
 
     def prints(self, text: str) -> None:
         self.printed += len(text)
         if self.printed > _MOST_PRINTED:
             _check(self.printed)
 
-    def one(self) -> None:
-        self.taken += 1
-        if self.taken > MAX_STEPS:
+    def step(self) -> None:
+        self.steps += 1
+        if self.steps > MAX_STEPS:
             raise too_large(f"the template takes more than {MAX_STEPS:,} calls and rounds of loops")
 
     def each(self, values: Iterable[Any]) -> Iterator[Any]:
         for value in values:
-            self.one()
+            self.step()
             yield value
 
 
@@ -113,9 +113,9 @@ def whole(value: Any) -> Any:
 
 def checked(operator: str, left: Any, right: Any) -> None:
     if operator == "*":
-        for one, other in ((left, right), (right, left)):
-            if isinstance(other, int) and isinstance(one, (str, bytes, list, tuple)):
-                _check(len(one) * max(other, 0), "text" if isinstance(one, str) else "list")
+        for operand, factor in ((left, right), (right, left)):
+            if isinstance(factor, int) and isinstance(operand, (str, bytes, list, tuple)):
+                _check(len(operand) * max(factor, 0), "text" if isinstance(operand, str) else "list")
         if isinstance(left, int) and isinstance(right, int):
             _check_bits(left.bit_length() + right.bit_length())
     elif operator == "**" and isinstance(left, int) and isinstance(right, int) and right > 0:
@@ -158,7 +158,7 @@ class _Confined:
 
     page: mmap | None = None
     active = False
-    kept = 0
+    kept_bytes = 0
 
 
 def confine(page: mmap) -> None:
@@ -168,7 +168,7 @@ def confine(page: mmap) -> None:
         page: `NAME_BYTES`, shared with the process that waits for this one.
     """
     _Confined.page = page
-    _Confined.kept = 0
+    _Confined.kept_bytes = 0
     signal.signal(signal.SIGPROF, _too_slow)
     signal.signal(signal.SIGXCPU, signal.SIG_DFL)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
@@ -192,21 +192,21 @@ def bounded(file: str) -> Iterator[None]:
     seconds = int(time.process_time()) + _LAST_SECONDS
     _Confined.active = True
     try:
-        resource.setrlimit(resource.RLIMIT_AS, (_least(mapped + _MEMORY - _Confined.kept, *memory), memory[1]))
+        resource.setrlimit(resource.RLIMIT_AS, (_least(mapped + _MEMORY - _Confined.kept_bytes, *memory), memory[1]))
         resource.setrlimit(resource.RLIMIT_CPU, (_least(seconds, *time_left), time_left[1]))
         # Again and again: what is raised inside a destructor is lost.
         signal.setitimer(signal.ITIMER_PROF, SECONDS, 0.2)
         yield
     finally:
         _Confined.active = False
-        _Confined.kept = max(0, _Confined.kept + _address_space() - mapped)
+        _Confined.kept_bytes = max(0, _Confined.kept_bytes + _address_space() - mapped)
         signal.setitimer(signal.ITIMER_PROF, 0)
         resource.setrlimit(resource.RLIMIT_CPU, time_left)
         resource.setrlimit(resource.RLIMIT_AS, memory)
 
 
-def _least(wanted: int, *others: int) -> int:
-    return min([wanted, *(limit for limit in others if limit != resource.RLIM_INFINITY)])
+def _least(amount: int, *limits: int) -> int:
+    return min([amount, *(limit for limit in limits if limit != resource.RLIM_INFINITY)])
 
 
 def _address_space() -> int:
@@ -220,8 +220,12 @@ def too_long() -> ProjectError:
 
 
 def too_much() -> ProjectError:
-    kept = f", with {_Confined.kept // 1_000_000} MB that earlier ones keep" if _Confined.kept > _MEMORY // 4 else ""
-    return too_large(f"the template takes more than {_MEMORY // 1_000_000} MB of memory{kept}")
+    memory_note = (
+        f", with {_Confined.kept_bytes // 1_000_000} MB that earlier ones keep"
+        if _Confined.kept_bytes > _MEMORY // 4
+        else ""
+    )
+    return too_large(f"the template takes more than {_MEMORY // 1_000_000} MB of memory{memory_note}")
 
 
 def _too_slow(*_: object) -> NoReturn:

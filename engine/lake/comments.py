@@ -13,7 +13,7 @@ from engine.spark.internals.handles import java_session, jvm_of
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_OF_ALL = "comment"
+_TABLE_COMMENT = "comment"
 # A commit of somebody else (maintenance) may come between reading and writing.
 _CONFLICT = "CommitFailedException"
 
@@ -26,29 +26,28 @@ class Comments:
     columns: Mapping[str, str] | None = None
 
 
-def comment_table(session: SparkSession, relation: str, wanted: Comments) -> bool:
+def comment_table(session: SparkSession, relation: str, comments: Comments) -> bool:
     """Give a table its comments in one commit; without a difference nothing is committed.
 
-    Raises:
-        Py4JJavaError: others commit all the time.
+    Raises Py4JJavaError: others commit all the time.
     """
     jvm = jvm_of(session)
     util = jvm.org.apache.iceberg.spark.Spark3Util
     name, spark = relation.replace("`", ""), java_session(session)
-    return until_committed(lambda: _change_table(jvm, util.loadIcebergTable(spark, name), wanted), (_CONFLICT,))
+    return until_committed(lambda: _change_table(jvm, util.loadIcebergTable(spark, name), comments), (_CONFLICT,))
 
 
-def comment_view(session: SparkSession, catalog: str, schema: str, name: str, wanted: Comments) -> bool:
+def comment_view(session: SparkSession, catalog: str, schema: str, name: str, comments: Comments) -> bool:
     jvm = jvm_of(session)
-    known = java_session(session).sessionState().catalogManager()
-    views = known.catalog(catalog).icebergCatalog()
+    catalogs = java_session(session).sessionState().catalogManager()
+    views = catalogs.catalog(catalog).icebergCatalog()
     identifier = jvm.org.apache.iceberg.catalog.TableIdentifier.parse(f"{schema}.{name}")
-    return until_committed(lambda: _change_view(jvm, views.loadView(identifier), wanted), (_CONFLICT,))
+    return until_committed(lambda: _change_view(jvm, views.loadView(identifier), comments), (_CONFLICT,))
 
 
-def _change_table(jvm: Any, table: Any, wanted: Comments) -> bool:
-    text = other_text(table.properties(), wanted)
-    columns = _other_columns(_schema(jvm, table), wanted)
+def _change_table(jvm: Any, table: Any, comments: Comments) -> bool:
+    text = changed_text(table.properties(), comments)
+    columns = _changed_columns_of(_schema(jvm, table), comments)
     if text is None and not columns:
         return False
     transaction = table.newTransaction()
@@ -63,9 +62,9 @@ def _change_table(jvm: Any, table: Any, wanted: Comments) -> bool:
     return True
 
 
-def _change_view(jvm: Any, view: Any, wanted: Comments) -> bool:
-    text, schema = other_text(view.properties(), wanted), _schema(jvm, view)
-    columns = _other_columns(schema, wanted)
+def _change_view(jvm: Any, view: Any, comments: Comments) -> bool:
+    text, schema = changed_text(view.properties(), comments), _schema(jvm, view)
+    columns = _changed_columns_of(schema, comments)
     if columns:
         for path, field in _fields(schema):
             if path in columns:
@@ -83,27 +82,31 @@ def _change_view(jvm: Any, view: Any, wanted: Comments) -> bool:
 
 
 def _set(update: Any, text: str) -> None:
-    (update.set(_OF_ALL, text) if text else update.remove(_OF_ALL)).commit()
+    (update.set(_TABLE_COMMENT, text) if text else update.remove(_TABLE_COMMENT)).commit()
 
 
-def _schema(jvm: Any, stored: Any) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(jvm.org.apache.iceberg.SchemaParser.toJson(stored.schema()))
-    return found
+def _schema(jvm: Any, relation: Any) -> dict[str, Any]:
+    schema: dict[str, Any] = json.loads(jvm.org.apache.iceberg.SchemaParser.toJson(relation.schema()))
+    return schema
 
 
-def other_text(properties: Mapping[str, str], wanted: Comments) -> str | None:
-    return wanted.table if wanted.table is not None and wanted.table != (properties.get(_OF_ALL) or "") else None
+def changed_text(properties: Mapping[str, str], comments: Comments) -> str | None:
+    return (
+        comments.table
+        if comments.table is not None and comments.table != (properties.get(_TABLE_COMMENT) or "")
+        else None
+    )
 
 
-def _other_columns(schema: Mapping[str, Any], wanted: Comments) -> dict[str, str]:
-    return other_columns(((path, field.get("doc") or "") for path, field in _fields(schema)), wanted)
+def _changed_columns_of(schema: Mapping[str, Any], comments: Comments) -> dict[str, str]:
+    return changed_columns(((path, field.get("doc") or "") for path, field in _fields(schema)), comments)
 
 
-def other_columns(stored: Iterable[tuple[str, str]], wanted: Comments) -> dict[str, str]:
-    if wanted.columns is None:
+def changed_columns(present: Iterable[tuple[str, str]], comments: Comments) -> dict[str, str]:
+    if comments.columns is None:
         return {}
-    said = ((path, wanted.columns.get(path.lower(), ""), comment) for path, comment in stored)
-    return {path: comment for path, comment, there in said if comment != there}
+    compared = ((path, comments.columns.get(path.lower(), ""), comment) for path, comment in present)
+    return {path: comment for path, comment, present_comment in compared if comment != present_comment}
 
 
 def _fields(struct: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, dict[str, Any]]]:

@@ -56,8 +56,7 @@ class Guard:
     def check(self) -> None:
         """Look at the table as it is now.
 
-        Raises:
-            StateError: `table-missing`, `table-replaced`, `table-rolled-back`, `lease-lost`.
+        Raises StateError: `table-missing`, `table-replaced`, `table-rolled-back`, `lease-lost`.
         """
         expected = self.expected
         self.refresh()
@@ -70,11 +69,7 @@ class Guard:
             raise self.rolled_back()
 
     def refresh(self) -> None:
-        """Read the table's metadata again.
-
-        Raises:
-            StateError: `table-missing`, `table-replaced`.
-        """
+        """Read the table's metadata again. Raises StateError: `table-missing`, `table-replaced`."""
         try:
             self.table.refresh()
         except spark_exceptions() as error:
@@ -90,8 +85,8 @@ class Guard:
             return False
         util = self.jvm.org.apache.iceberg.util.SnapshotUtil
         # The parent of the oldest snapshot that is kept is named there, expired or not.
-        known = util.isAncestorOf(self.table, head, last) or util.isParentAncestorOf(self.table, head, last)
-        return bool(known) or self.expected.descends(head, last)
+        is_ancestor = util.isAncestorOf(self.table, head, last) or util.isParentAncestorOf(self.table, head, last)
+        return bool(is_ancestor) or self.expected.descends(head, last)
 
     def validated(self, change: Any, *, exact: bool = False) -> Any:
         """Return a change that Iceberg makes only onto what was checked; `exact`: onto no snapshot that follows it."""
@@ -108,19 +103,21 @@ class Guard:
     def made_onto(self, snapshot: Any) -> bool:
         if self.expected.snapshot is None:
             return True
-        util, own = self.jvm.org.apache.iceberg.util.SnapshotUtil, int(snapshot.snapshotId())
-        return (self.head is not None and bool(util.isAncestorOf(self.table, own, self.head))) or self._follows(own)
+        util, snapshot_id = self.jvm.org.apache.iceberg.util.SnapshotUtil, int(snapshot.snapshotId())
+        return (self.head is not None and bool(util.isAncestorOf(self.table, snapshot_id, self.head))) or self._follows(
+            snapshot_id
+        )
 
-    def rolled_back(self, *, written: bool = False) -> StateError:
-        """The error of a table that is not what it was; `written`: the micro-batch is in it nevertheless."""
+    def rolled_back(self, *, is_written: bool = False) -> StateError:
+        """The error of a table that is not what it was; `is_written`: the micro-batch is in it nevertheless."""
         model = self.expected.model
         where = f"{self.table.name()} (branch {self.branch})" if self.branch else str(self.table.name())
         message = (
             f"the last commit of '{model}' (snapshot {self.expected.snapshot}) is no longer in the history of {where}: "
             "the table was rolled back while the model was running"
         )
-        kept = "" if written else "The micro-batch was not written. "
-        hint = f"{kept}Roll the table forward to that snapshot, or {REBUILD.format(model)}"
+        not_written = "" if is_written else "The micro-batch was not written. "
+        hint = f"{not_written}Roll the table forward to that snapshot, or {REBUILD.format(model)}"
         return StateError("table-rolled-back", message, hint, node=model)
 
     def _replaced(self) -> StateError:
@@ -172,8 +169,7 @@ def guard(
 ) -> Guard:
     """The guard of a commit with some markers; without `expected` any table will do.
 
-    Raises:
-        StateError: `lease-lost`.
+    Raises StateError: `lease-lost`.
     """
     # Java asks back.
     await_callbacks(session)
@@ -187,7 +183,7 @@ def head_of(table: Any, branch: str | None) -> int | None:
     return int(snapshot.snapshotId()) if snapshot is not None else None
 
 
-def whole(table: Any, snapshot: Any) -> bool:
+def has_all_files(table: Any, snapshot: Any) -> bool:
     """Whether the lists of a snapshot's files are there.
 
     Iceberg deletes them when it takes a commit for failed. If only the catalog's answer was wrong, the table is left
@@ -199,22 +195,22 @@ def whole(table: Any, snapshot: Any) -> bool:
     return all(files.newInputFile(part.path()).exists() for part in snapshot.allManifests(files))
 
 
-def take_back(jvm: Any, table: Any, snapshot: Any, branch: str | None) -> bool:
+def undo_commit(jvm: Any, table: Any, snapshot: Any, branch: str | None) -> bool:
     """Undo a commit in one step, unless others have committed since; whether that was done."""
     table.refresh()
-    operations, own, parent = table.operations(), int(snapshot.snapshotId()), snapshot.parentId()
-    before = operations.current()
-    ref = before.ref(branch or _MAIN)
-    if ref is None or int(ref.snapshotId()) != own:
+    operations, snapshot_id, parent = table.operations(), int(snapshot.snapshotId()), snapshot.parentId()
+    metadata = operations.current()
+    ref = metadata.ref(branch or _MAIN)
+    if ref is None or int(ref.snapshotId()) != snapshot_id:
         return False
-    changed = jvm.org.apache.iceberg.TableMetadata.buildFrom(before)
+    builder = jvm.org.apache.iceberg.TableMetadata.buildFrom(metadata)
     if parent is None:
-        changed = changed.removeRef(branch or _MAIN)
+        builder = builder.removeRef(branch or _MAIN)
     else:
-        changed = changed.setBranchSnapshot(int(parent), branch or _MAIN)
-    gone = jvm.java.util.ArrayList()
-    gone.add(snapshot)
+        builder = builder.setBranchSnapshot(int(parent), branch or _MAIN)
+    undone = jvm.java.util.ArrayList()
+    undone.add(snapshot)
     # Compared with what is there and swapped by the catalog: a commit of others in between makes it fail.
-    operations.commit(before, changed.removeSnapshots(gone).build())
+    operations.commit(metadata, builder.removeSnapshots(undone).build())
     table.refresh()
     return True

@@ -13,7 +13,7 @@ from engine import kill_points
 from engine.errors import RunError
 from engine.events import Metrics
 from engine.lake.clients.outage import awaited, is_outage
-from engine.lake.commit_guard import Guard, take_back, whole
+from engine.lake.commit_guard import Guard, has_all_files, undo_commit
 from engine.lake.fencing.merge_apart import HeadMovedError
 from engine.spark.exceptions import spark_exceptions
 
@@ -21,13 +21,13 @@ _log = logging.getLogger("engine.lake")
 # Seconds between attempts; Iceberg's own attempts at a plain append come on top of each.
 _PAUSES = (0.5, 1.0, 2.0, 4.0, 8.0)
 # Somebody holds the embedded catalog: no conflict, but worth the same patience.
-_BUSY = ("database is locked", "SQLITE_BUSY")
+_CATALOG_BUSY = ("database is locked", "SQLITE_BUSY")
 # Iceberg retries the first by itself for appends; a MERGE that meets another writer fails with the second.
 CONFLICTS = (
     "CommitFailedException",
     "ValidationException",
     "CommitStateUnknownException",
-    *_BUSY,
+    *_CATALOG_BUSY,
 )
 # Iceberg takes a commit that is up to a minute older than the one before.
 _CLOCK = ("Expected sorted snapshot log entries", "Invalid snapshot timestamp", "Invalid update timestamp")
@@ -42,7 +42,7 @@ STAGED_LAYOUT = "engine.staged-layout"
 Done = TypeVar("Done")
 _MERGED = "spark.merge-into.num-target-rows-"
 # A commit of ours is found this close to the end of the history, or others commit faster than we can look.
-_LOOKED_AT = 100
+_MAX_DEPTH = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,12 +54,11 @@ class Commit:
     updated: int = 0
     deleted: int = 0
 
-    def counted(self, others: Metrics) -> Metrics:
-        return replace(others, rows_out=self.rows, rows_updated=self.updated, rows_deleted=self.deleted)
+    def counted(self, metrics: Metrics) -> Metrics:
+        return replace(metrics, rows_out=self.rows, rows_updated=self.updated, rows_deleted=self.deleted)
 
 
 def batch_of(markers: Mapping[str, str]) -> int | None:
-    """The number of the micro-batch that a commit with such markers is of; None: of none."""
     batch = markers.get("batch-id")
     return None if batch is None else int(batch)
 
@@ -75,7 +74,9 @@ def until_committed(attempt: Callable[[], Done], conflicts: Collection[str]) -> 
     return attempt()
 
 
-def settled(table: Any, markers: Mapping[str, str], attempt: Callable[[], object], rows: int, guard: Guard) -> Commit:
+def commit_with_retries(
+    table: Any, markers: Mapping[str, str], attempt: Callable[[], object], rows: int, guard: Guard
+) -> Commit:
     """Make a commit, and try it again after conflicts.
 
     A server that is away is waited for, for a minute. One whose answer was lost may have made the commit: its markers
@@ -98,7 +99,7 @@ def settled(table: Any, markers: Mapping[str, str], attempt: Callable[[], object
             if _committed_after_all(table, markers, guard, error):
                 break
             text = str(error)
-            if pause is None and (is_outage(text) or any(name in text for name in _BUSY)):
+            if pause is None and (is_outage(text) or any(name in text for name in _CATALOG_BUSY)):
                 raise
             if pause is None:
                 raise _conflict(table, text) from error
@@ -109,57 +110,57 @@ def settled(table: Any, markers: Mapping[str, str], attempt: Callable[[], object
         else:
             break
     awaited(table.refresh, str(table.name()))
-    found = _marked(table, markers, guard.branch)
-    if found is None:
+    snapshot = _snapshot_with_markers(table, markers, guard.branch)
+    if snapshot is None:
         raise RuntimeError(f"{table.name()} does not have a commit that succeeded")
-    if not guard.made_onto(found):
-        raise guard.rolled_back(written=not take_back(guard.jvm, table, found, guard.branch))
-    return _commit_of(found, rows)
+    if not guard.made_onto(snapshot):
+        raise guard.rolled_back(is_written=not undo_commit(guard.jvm, table, snapshot, guard.branch))
+    return _commit_of(snapshot, rows)
 
 
 def _committed_after_all(table: Any, markers: Mapping[str, str], guard: Guard, error: Exception) -> bool:
     """Whether a commit that failed is in the table, its answer lost; raises what is not worth another attempt."""
     awaited(guard.refresh, str(table.name()))
-    found = _marked(table, markers, guard.branch)
-    if found is None:
+    snapshot = _snapshot_with_markers(table, markers, guard.branch)
+    if snapshot is None:
         if any(text in str(error) for text in _CLOCK):
-            raise _behind(table) from error
+            raise _clock_behind(table) from error
         if not any(name in str(error) for name in CONFLICTS) and not is_outage(str(error)):
             raise error
         return False
-    if whole(table, found):
+    if has_all_files(table, snapshot):
         return True
     _log.warning("a commit to %s was made, but its files were removed: it is rolled back: %s", table.name(), error)
-    if not take_back(guard.jvm, table, found, guard.branch):
+    if not undo_commit(guard.jvm, table, snapshot, guard.branch):
         raise error
     return False
 
 
-def current(table: Any, rows: int) -> Commit:
+def current_commit(table: Any, rows: int) -> Commit:
     return _commit_of(table.currentSnapshot(), rows)
 
 
 def _commit_of(snapshot: Any, rows: int) -> Commit:
     summary = snapshot.summary()
-    counts = [summary.get(_MERGED + what) for what in ("inserted", "updated", "deleted")]
+    counts = [summary.get(_MERGED + kind) for kind in ("inserted", "updated", "deleted")]
     if counts[0] is None:
         return Commit(int(snapshot.snapshotId()), rows)
     inserted, updated, deleted = (int(count or 0) for count in counts)
     return Commit(int(snapshot.snapshotId()), inserted + updated, updated, deleted)
 
 
-def _marked(table: Any, markers: Mapping[str, str], branch: str | None) -> Any | None:
-    snapshot, looked = (table.snapshot(branch) if branch else table.currentSnapshot()), 0
-    while snapshot is not None and looked < _LOOKED_AT:
+def _snapshot_with_markers(table: Any, markers: Mapping[str, str], branch: str | None) -> Any | None:
+    snapshot, depth = (table.snapshot(branch) if branch else table.currentSnapshot()), 0
+    while snapshot is not None and depth < _MAX_DEPTH:
         summary = snapshot.summary()
         if all(summary.get(f"engine.{key}") == value for key, value in markers.items()):
             return snapshot
         parent = snapshot.parentId()
-        snapshot, looked = (table.snapshot(parent) if parent is not None else None), looked + 1
+        snapshot, depth = (table.snapshot(parent) if parent is not None else None), depth + 1
     return None
 
 
-def _behind(table: Any) -> RunError:
+def _clock_behind(table: Any) -> RunError:
     last = datetime.fromtimestamp(int(table.operations().current().lastUpdatedMillis()) / 1000, UTC)
     message = (
         f"the clock of this machine is behind: the last commit to {table.name()} is of {last:%Y-%m-%d %H:%M:%S} "
@@ -181,32 +182,31 @@ def _conflict(table: Any, text: str) -> RunError:
     return RunError("commit-conflict", message, hint)
 
 
-def remade(
+def retry_replacement(
     attempt: Callable[[], Commit], load: Callable[[], Any], markers: Mapping[str, str], branch: str | None = None
 ) -> Commit:
     """Make a commit that needs no table before it, and try it again where it meets others.
 
-    Raises:
-        Py4JError, PySparkException: what went wrong at the last attempt, or cannot be tried again.
+    Raises Py4JError, PySparkException: what went wrong at the last attempt, or cannot be tried again.
     """
     for pause in (*_PAUSES, None):
         try:
             return attempt()
         except spark_exceptions() as error:
-            found = _found(load, markers, branch)
-            if found is not None:
-                return _commit_of(found, int(found.summary().get("added-records") or 0))
-            again = is_outage(str(error)) or any(name in str(error) for name in CONFLICTS)
-            if pause is None or not again:
+            made_snapshot = _lost_commit(load, markers, branch)
+            if made_snapshot is not None:
+                return _commit_of(made_snapshot, int(made_snapshot.summary().get("added-records") or 0))
+            is_retryable = is_outage(str(error)) or any(name in str(error) for name in CONFLICTS)
+            if pause is None or not is_retryable:
                 raise
             _log.warning("a table could not be replaced; retrying in %s s: %s", pause, error)
             time.sleep(pause)
     raise AssertionError
 
 
-def _found(load: Callable[[], Any], markers: Mapping[str, str], branch: str | None) -> Any | None:
+def _lost_commit(load: Callable[[], Any], markers: Mapping[str, str], branch: str | None) -> Any | None:
     """The snapshot of a commit whose answer was lost; None: it was not made, or there is nobody to ask."""
     try:
-        return _marked(awaited(load, "the table"), markers, branch)
+        return _snapshot_with_markers(awaited(load, "the table"), markers, branch)
     except spark_exceptions():
         return None

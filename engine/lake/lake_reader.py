@@ -23,7 +23,7 @@ from engine.lake.catalog.catalog_database import CatalogEntry
 from engine.lake.catalog.catalog_settings import NO_WAREHOUSE, CatalogConfig, is_local, warehouse
 from engine.lake.catalog.iceberg_types import spark_type
 from engine.lake.catalog.locations import OutsideError
-from engine.lake.catalog.moved_lake import misplaced, moved
+from engine.lake.catalog.moved_lake import misplaced_error, moved_error
 from engine.lake.catalog.object_warehouse import ObjectWarehouse
 from engine.lake.clients.catalog_client import CatalogClient, client
 from engine.lake.table_facts import TableFacts, TableMetadata, ViewFacts
@@ -75,32 +75,35 @@ class Lake:
     def load(self, tables: Iterable[tuple[str, str]]) -> None:
         """Ask for many tables: a server for a few at a time, a local catalog for all.
 
-        Raises:
-            SetupError: `catalog-unreachable`, `catalog-denied`, `catalog-unusable`.
+        Raises SetupError: `catalog-unreachable`, `catalog-denied`, `catalog-unusable`.
         """
-        wanted = list(dict.fromkeys(tables))
-        if not wanted:
+        names = list(dict.fromkeys(tables))
+        if not names:
             return
         if is_local(self._config):
-            self._load_local(wanted)
+            self._load_local(names)
             return
         catalog = self._client
         with ThreadPoolExecutor(catalog.at_a_time) as pool:
-            found = pool.map(lambda table: catalog.table(*table), wanted)
-            self._loaded |= dict(zip(wanted, found, strict=True))
+            entries = pool.map(lambda table: catalog.table(*table), names)
+            self._loaded |= dict(zip(names, entries, strict=True))
 
-    def _load_local(self, wanted: Sequence[tuple[str, str]]) -> None:
+    def _load_local(self, names: Sequence[tuple[str, str]]) -> None:
         """Read a catalog's file once for many tables; what was read counts until the file is written."""
-        self._standing = catalog_database.standing(self._config)
+        self._standing = catalog_database.file_version(self._config)
         if self._standing is not None:
-            schemas = {schema for schema, _ in wanted}
-            found = {(e.schema, e.name): e for schema in schemas for e in self._client.entries(schema) if not e.view}
-            self._loaded |= {table: found.get(table) for table in wanted}
+            schemas = {schema for schema, _ in names}
+            entries = {(e.schema, e.name): e for schema in schemas for e in self._client.entries(schema) if not e.view}
+            self._loaded |= {table: entries.get(table) for table in names}
 
     @contextmanager
     def _entry(self, schema: str, name: str) -> Iterator[CatalogEntry | None]:
         key = (schema, name)
-        if key in self._loaded and is_local(self._config) and catalog_database.standing(self._config) != self._standing:
+        if (
+            key in self._loaded
+            and is_local(self._config)
+            and catalog_database.file_version(self._config) != self._standing
+        ):
             self._loaded.clear()
         entry = self._loaded.pop(key) if key in self._loaded else self._client.table(schema, name)
         if entry is None:
@@ -113,18 +116,17 @@ class Lake:
     def reading_errors(self, schema: str, name: str) -> Iterator[None]:
         """What goes wrong while a table is read is an error of the catalog.
 
-        Raises:
-            SetupError: `catalog-unusable`, `lake-outside`, `lake-moved`.
+        Raises SetupError: `catalog-unusable`, `lake-outside`, `lake-moved`.
         """
         try:
             yield
         except EngineError:
             raise
         except OutsideError as error:
-            found = moved(self._config) or misplaced(self._config, [str(error)])
-            raise found or self._outside(f"{schema}.{name}", error) from error
+            lake_fault = moved_error(self._config) or misplaced_error(self._config, [str(error)])
+            raise lake_fault or self._outside(f"{schema}.{name}", error) from error
         except FileNotFoundError as error:
-            raise moved(self._config) or catalog_database.unreadable(self._config, str(error)) from error
+            raise moved_error(self._config) or catalog_database.unreadable(self._config, str(error)) from error
         # Readers of JSON, Avro and Parquet raise anything over bytes that are not what they should be.
         except Exception as error:
             raise catalog_database.unreadable(self._config, f"the table {schema}.{name}: {_reason(error)}") from error
@@ -159,8 +161,7 @@ class Lake:
     def table(self, schema: str, name: str, branch: str | None = None, back_to: int | None = None) -> TableFacts | None:
         """Return a table's facts, or None; snapshots after `back_to` that expired come from older metadata files.
 
-        Raises:
-            SetupError: `catalog-unusable`; `lake-outside`; `lake-moved` if its folder was renamed.
+        Raises SetupError: `catalog-unusable`; `lake-outside`; `lake-moved` if its folder was renamed.
         """
         with self._entry(schema, name) as entry:
             return None if entry is None else self._metadata(entry).facts(branch, back_to)
@@ -168,39 +169,36 @@ class Lake:
     def view(self, schema: str, name: str) -> ViewFacts | None:
         """The facts of a view, or None if there is none.
 
-        Raises:
-            SetupError: `catalog-unusable`; `lake-outside`; `lake-moved`.
+        Raises SetupError: `catalog-unusable`; `lake-outside`; `lake-moved`.
         """
         entry = self._client.view(schema, name)
         if entry is None:
             return None
         with self.reading_errors(schema, name):
-            return ViewFacts.of(self._client.document(entry))
+            return ViewFacts.from_metadata(self._client.document(entry))
 
     def columns(self, schema: str, name: str) -> tuple[TableColumn, ...] | None:
-        """The columns of a table with their types as Spark has them, or None if there is no such table."""
         with self.opened(schema, name) as table:
             if table is None:
                 return None
             return tuple(TableColumn(f.name, spark_type(f.field_type), f.doc or "") for f in table.schema().fields)
 
     def names_at(self, schema: str, name: str, snapshot: int) -> dict[str, str | None]:
-        """The names that today's columns of a table had at a snapshot; None: they came later."""
         with self.opened(schema, name) as table:
-            found = table.snapshot_by_id(snapshot) if table else None
-            if table is None or found is None:
+            snapshot_then = table.snapshot_by_id(snapshot) if table else None
+            if table is None or snapshot_then is None:
                 return {}
-            now = table.schema()
-            then = table.schemas().get(found.schema_id, now) if found.schema_id is not None else now
+            present_schema = table.schema()
+            then = (
+                table.schemas().get(snapshot_then.schema_id, present_schema)
+                if snapshot_then.schema_id is not None
+                else present_schema
+            )
             old = {f.field_id: f.name for f in then.fields}
-            return {f.name: old.get(f.field_id) for f in now.fields}
+            return {f.name: old.get(f.field_id) for f in present_schema.fields}
 
     def names(self, schema: str) -> tuple[str, ...]:
-        """The tables of a schema.
-
-        Raises:
-            SetupError: `lake-outside`, `catalog-unusable`.
-        """
+        """The tables of a schema. Raises SetupError: `lake-outside`, `catalog-unusable`."""
         return self._client.names(schema)
 
     def arrow(self, schema: str, name: str, limit: int | None, sort: Sequence[tuple[str, bool]] = ()) -> Any:

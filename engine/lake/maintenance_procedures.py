@@ -25,27 +25,26 @@ _MOVED = "could not be found in the latest snapshot"
 _TARGET_SIZE = ("write.target-file-size-bytes", 512 * 1024 * 1024)
 
 
-def tag(session: SparkSession, relation: Relation, wanted: Mapping[str, int], ours: str) -> None:
-    """Make the tags with the prefix `ours` the wanted ones, in one commit at most; the one for a rollback stays."""
+def tag(session: SparkSession, relation: Relation, tags: Mapping[str, int], prefix: str) -> None:
+    """Make the tags with a prefix the wanted ones, in one commit at most; the one for a rollback stays."""
     # Several tags in one commit are for Iceberg's Java API only.
     table = load(session, str(relation))
-    refs = {key: int(ref.snapshotId()) for key, ref in dict(table.refs()).items() if key.startswith(ours)}
-    there = {key: snapshot for key, snapshot in refs.items() if key != PREVIOUS}
-    if there == dict(wanted):
+    refs = {key: int(ref.snapshotId()) for key, ref in dict(table.refs()).items() if key.startswith(prefix)}
+    present_tags = {key: snapshot for key, snapshot in refs.items() if key != PREVIOUS}
+    if present_tags == dict(tags):
         return
     change = table.manageSnapshots()
-    for key in there.keys() - wanted.keys():
+    for key in present_tags.keys() - tags.keys():
         change.removeTag(key)
-    for key, snapshot in wanted.items():
-        if key not in there:
+    for key, snapshot in tags.items():
+        if key not in present_tags:
             change.createTag(key, snapshot)
-        elif there[key] != snapshot:
+        elif present_tags[key] != snapshot:
             change.replaceTag(key, snapshot)
     change.commit()
 
 
 def compact(session: SparkSession, relation: Relation) -> tuple[int, int]:
-    """Join small files, also those with deletes: how many were read and written."""
     kill_points.reach("compacting", relation.name)
     options = {"min-input-files": str(MIN_FILES), "delete-file-threshold": str(MIN_FILES)}
     pairs = ", ".join(f"{literal(k)}, {literal(v)}" for k, v in options.items())
@@ -98,13 +97,13 @@ def would_expire(session: SparkSession, relation: Relation, older_than: int, ret
     ).collect()
     parents = {row["snapshot_id"]: row["parent_id"] for row in rows}
     refs = {row["name"]: row["snapshot_id"] for row in session.table(f"{relation.sql}.`refs`").collect()}
-    kept, at = set(refs.values()), refs.get("main")
+    kept_ids, at = set(refs.values()), refs.get("main")
     for _ in range(retain):
         if at is None:
             break
-        kept.add(at)
+        kept_ids.add(at)
         at = parents.get(at)
-    return sum(1 for row in rows if row["at"] < older_than and row["snapshot_id"] not in kept)
+    return sum(1 for row in rows if row["at"] < older_than and row["snapshot_id"] not in kept_ids)
 
 
 def snapshots(session: SparkSession, relation: Relation) -> int:
@@ -122,6 +121,6 @@ def _call(session: SparkSession, relation: Relation, procedure: str, **arguments
 
 
 def _text(relation: Relation, procedure: str, **arguments: str) -> str:
-    given = {"table": literal(relation.in_catalog), **arguments}
-    said = ", ".join(f"{key} => {value}" for key, value in given.items())
-    return f"CALL `{relation.catalog}`.system.{procedure}({said})"
+    all_arguments = {"table": literal(relation.in_catalog), **arguments}
+    argument_list = ", ".join(f"{key} => {value}" for key, value in all_arguments.items())
+    return f"CALL `{relation.catalog}`.system.{procedure}({argument_list})"

@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from engine.lake.commit_guard import ExpectedTable, guard
-from engine.lake.commits import Commit, settled
+from engine.lake.commits import Commit, commit_with_retries
 from engine.lake.fencing.merge_apart import MergeApart
 from engine.lake.table_writer import load
 from engine.relations import quoted
@@ -73,7 +73,7 @@ class Merge:
 def merge(
     rows: DataFrame,
     relation: str,
-    how: Merge,
+    rule: Merge,
     markers: Mapping[str, str],
     branch: str | None = None,
     expected: ExpectedTable | None = None,
@@ -89,58 +89,61 @@ def merge(
     rows.createOrReplaceTempView(_SOURCE)
     table = load(session, relation)
     columns = tuple(str(column.name()) for column in table.schema().columns())
-    given, bounds = frozenset(rows.columns), _bounds(how.ranges)
+    row_columns, bounds = frozenset(rows.columns), _bounds(rule.ranges)
     guarded = guard(session, table, branch, expected, markers)
 
     def into(name: str | None) -> object:
         target = f"{relation}.`branch_{name}`" if name else relation
-        return session.sql(_sql(target, columns, given, how), args=bounds)
+        return session.sql(_sql(target, columns, row_columns, rule), args=bounds)
 
     attempt = MergeApart(guarded, guarded.fence, into) if guarded.fence is not None else partial(into, branch)
-    with _settings(session, {**_as_settings(options or {}), **_marked(markers)}):
-        return settled(table, markers, attempt, 0, guarded)
+    with _settings(session, {**_as_settings(options or {}), **_marker_settings(markers)}):
+        return commit_with_retries(table, markers, attempt, 0, guarded)
 
 
 def _as_settings(options: Mapping[str, str]) -> dict[str, str]:
     """The settings for options of the writer, whose letter case does not matter but in names of the summary."""
-    named = {key: key[len(_SUMMARY) :] if key.lower().startswith(_SUMMARY) else None for key in options}
-    return {_SESSION + (key.lower() if name is None else _SUMMARY + name): options[key] for key, name in named.items()}
+    summary_keys = {key: key[len(_SUMMARY) :] if key.lower().startswith(_SUMMARY) else None for key in options}
+    return {
+        _SESSION + (key.lower() if name is None else _SUMMARY + name): options[key]
+        for key, name in summary_keys.items()
+    }
 
 
-def _marked(markers: Mapping[str, str]) -> dict[str, str]:
+def _marker_settings(markers: Mapping[str, str]) -> dict[str, str]:
     return {_MARKER + key: value for key, value in markers.items()}
 
 
 @contextmanager
 def _settings(session: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
     """Let a session have settings for a while: its commits carry markers so, as a MERGE takes no options."""
-    before = {key: session.conf.get(key, None) for key in settings}
+    earlier_values = {key: session.conf.get(key, None) for key in settings}
     for key, value in settings.items():
         session.conf.set(key, value)
     try:
         yield
     finally:
-        for key, known in before.items():
-            if known is None:
+        for key, earlier in earlier_values.items():
+            if earlier is None:
                 session.conf.unset(key)
             else:
-                session.conf.set(key, known)
+                session.conf.set(key, earlier)
 
 
-def _sql(relation: str, columns: tuple[str, ...], given: frozenset[str], how: Merge) -> str:
-    same = (f"t.{quoted(key)} <=> s.{quoted(key)}" for key in how.keys)
-    match = " AND ".join([*same, *(part.sql(number) for number, part in enumerate(how.ranges))])
-    newer = f" AND {_struct('s', how.sequence)} > {_struct('t', how.sequence)}" if how.sequence else ""
-    stays = f" AND NOT s.{quoted(how.delete)}" if how.delete else ""
-    values = {name: f"s.{quoted(name)}" if name in given else "NULL" for name in columns}
-    changed = ", ".join(f"t.{quoted(name)} = {values[name]}" for name in how.update or columns)
+def _sql(relation: str, columns: tuple[str, ...], row_columns: frozenset[str], rule: Merge) -> str:
+    key_matches = (f"t.{quoted(key)} <=> s.{quoted(key)}" for key in rule.keys)
+    match = " AND ".join([*key_matches, *(part.sql(number) for number, part in enumerate(rule.ranges))])
+    newer = f" AND {_struct('s', rule.sequence)} > {_struct('t', rule.sequence)}" if rule.sequence else ""
+    stays = f" AND NOT s.{quoted(rule.delete)}" if rule.delete else ""
+    values = {name: f"s.{quoted(name)}" if name in row_columns else "NULL" for name in columns}
+    assignments = ", ".join(f"t.{quoted(name)} = {values[name]}" for name in rule.update or columns)
     lines = [f"MERGE INTO {relation} AS t USING `{_SOURCE}` AS s ON {match}"]
-    if how.delete:
-        newer_or_left_out = f" AND (s.{quoted(how.outdated)} OR TRUE{newer})" if how.outdated else newer
-        lines.append(f"WHEN MATCHED AND s.{quoted(how.delete)}{newer_or_left_out} THEN DELETE")
-    lines.append(f"WHEN MATCHED{stays}{newer} THEN UPDATE SET {changed}")
-    names, taken = ", ".join(map(quoted, columns)), ", ".join(values.values())
-    lines.append(f"WHEN NOT MATCHED{stays} THEN INSERT ({names}) VALUES ({taken})")  # noqa: S608 - quoted
+    if rule.delete:
+        newer_or_left_out = f" AND (s.{quoted(rule.outdated)} OR TRUE{newer})" if rule.outdated else newer
+        lines.append(f"WHEN MATCHED AND s.{quoted(rule.delete)}{newer_or_left_out} THEN DELETE")
+    lines.append(f"WHEN MATCHED{stays}{newer} THEN UPDATE SET {assignments}")
+    names, inserted = ", ".join(map(quoted, columns)), ", ".join(values.values())
+    lines.append(f"WHEN NOT MATCHED{stays} THEN INSERT ({names}) VALUES ({inserted})")  # noqa: S608 - quoted
     return "\n".join(lines)
 
 

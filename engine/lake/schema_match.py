@@ -27,7 +27,7 @@ Path = tuple[str, ...]
 _OF_SQL = {"byte": "tinyint", "short": "smallint", "integer": "int", "long": "bigint"}
 # By the narrower type: the wider one to which Iceberg promotes it.
 _PROMOTIONS = {"int": "bigint", "float": "double"}
-_PLAIN = re.compile(r"\w+")
+_IDENTIFIER = re.compile(r"\w+")
 _DECIMAL = re.compile(r"decimal\((\d+),(-?\d+)\)")
 
 
@@ -48,7 +48,7 @@ class SchemaMatch:
         names: the query's columns in their order, as the table spells them.
         added: columns and nested fields that the table lacks, by path.
         missing: nested fields of the table that the query lacks, by path.
-        gone: columns of the table that the query lacks: they are NULL in its rows.
+        dropped: columns of the table that the query lacks: they are NULL in its rows.
         promoted: columns that the table must widen first.
         incompatible: columns whose values the table cannot hold as they are.
     """
@@ -56,7 +56,7 @@ class SchemaMatch:
     names: tuple[str, ...]
     added: tuple[Path, ...] = ()
     missing: tuple[Path, ...] = ()
-    gone: tuple[str, ...] = ()
+    dropped: tuple[str, ...] = ()
     promoted: tuple[TypeDifference, ...] = ()
     incompatible: tuple[TypeDifference, ...] = ()
 
@@ -74,24 +74,24 @@ class SchemaMatch:
 
 
 def match(query: Mapping[str, Any], table: Mapping[str, Any]) -> SchemaMatch:
-    found = _Findings()
-    known = _by_name(table)
+    findings = _Findings()
+    table_columns = _by_name(table)
     names = []
     for column in query["fields"]:
-        own = known.get(column["name"].lower())
-        names.append(own["name"] if own else column["name"])
-        if own is None:
-            found.added.append((column["name"],))
+        table_column = table_columns.get(column["name"].lower())
+        names.append(table_column["name"] if table_column else column["name"])
+        if table_column is None:
+            findings.added.append((column["name"],))
         else:
-            _compare((own["name"],), own["type"], column["type"], found)
-    given = _by_name(query)
+            _compare((table_column["name"],), table_column["type"], column["type"], findings)
+    query_columns = _by_name(query)
     return SchemaMatch(
         tuple(names),
-        tuple(found.added),
-        tuple(found.missing),
-        tuple(column["name"] for name, column in known.items() if name not in given),
-        tuple(found.promoted),
-        tuple(found.incompatible),
+        tuple(findings.added),
+        tuple(findings.missing),
+        tuple(column["name"] for name, column in table_columns.items() if name not in query_columns),
+        tuple(findings.promoted),
+        tuple(findings.incompatible),
     )
 
 
@@ -107,49 +107,49 @@ def _by_name(struct: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
     return {field["name"].lower(): field for field in struct["fields"]}
 
 
-def _compare(path: Path, table: Document, query: Document, found: _Findings) -> None:
+def _compare(path: Path, table: Document, query: Document, findings: _Findings) -> None:
     if isinstance(table, str) or isinstance(query, str) or table["type"] != query["type"]:
-        if not _fits(query, table):
+        if not _is_storable(query, table):
             difference = TypeDifference(path, type_text(table), type_text(query))
-            (found.promoted if _widens(table, query) else found.incompatible).append(difference)
+            (findings.promoted if _widens(table, query) else findings.incompatible).append(difference)
     elif table["type"] == "struct":
-        _compare_fields(path, table, query, found)
+        _compare_fields(path, table, query, findings)
     elif table["type"] == "array":
-        _compare((*path, "element"), table["elementType"], query["elementType"], found)
+        _compare((*path, "element"), table["elementType"], query["elementType"], findings)
     else:
-        _compare_keys((*path, "key"), table["keyType"], query["keyType"], found)
-        _compare((*path, "value"), table["valueType"], query["valueType"], found)
+        _compare_keys((*path, "key"), table["keyType"], query["keyType"], findings)
+        _compare((*path, "value"), table["valueType"], query["valueType"], findings)
 
 
-def _compare_fields(path: Path, table: Mapping[str, Any], query: Mapping[str, Any], found: _Findings) -> None:
-    known, given = _by_name(table), _by_name(query)
-    for name, part in given.items():
-        own = known.get(name)
-        if own is None:
-            found.added.append((*path, part["name"]))
+def _compare_fields(path: Path, table: Mapping[str, Any], query: Mapping[str, Any], findings: _Findings) -> None:
+    table_fields, query_fields = _by_name(table), _by_name(query)
+    for name, part in query_fields.items():
+        table_field = table_fields.get(name)
+        if table_field is None:
+            findings.added.append((*path, part["name"]))
         else:
-            _compare((*path, own["name"]), own["type"], part["type"], found)
-    found.missing += [(*path, part["name"]) for name, part in known.items() if name not in given]
+            _compare((*path, table_field["name"]), table_field["type"], part["type"], findings)
+    findings.missing += [(*path, part["name"]) for name, part in table_fields.items() if name not in query_fields]
 
 
-def _compare_keys(path: Path, table: Document, query: Document, found: _Findings) -> None:
+def _compare_keys(path: Path, table: Document, query: Document, findings: _Findings) -> None:
     inside = _Findings()
     _compare(path, table, query, inside)
     if inside.added or inside.missing or inside.promoted or inside.incompatible:
-        found.incompatible.append(TypeDifference(path, type_text(table), type_text(query)))
+        findings.incompatible.append(TypeDifference(path, type_text(table), type_text(query)))
 
 
-def _fits(query: Document, table: Document) -> bool:
+def _is_storable(query: Document, table: Document) -> bool:
     """Whether each value of the query's type is a value of the table's: the same, narrower, or always NULL."""
     return type_text(query) == type_text(table) or query == "void" or _widens(query, table)
 
 
 def _widens(narrow: Document, wide: Document) -> bool:
-    less, more = type_text(narrow), type_text(wide)
-    digits = [_DECIMAL.fullmatch(text) for text in (less, more)]
+    narrow_text, wide_text = type_text(narrow), type_text(wide)
+    digits = [_DECIMAL.fullmatch(text) for text in (narrow_text, wide_text)]
     if digits[0] is not None and digits[1] is not None:
         return digits[0][2] == digits[1][2] and int(digits[0][1]) < int(digits[1][1])
-    return _PROMOTIONS.get(less) == more
+    return _PROMOTIONS.get(narrow_text) == wide_text
 
 
 def type_text(type_: Document) -> str:
@@ -166,10 +166,10 @@ def type_text(type_: Document) -> str:
 
 def shown_path(path: Path) -> str:
     """Return a path as SQL has it: `data.id`, and names that are not plain in backquotes."""
-    return ".".join(name if _PLAIN.fullmatch(name) else f"`{name.replace('`', '``')}`" for name in path)
+    return ".".join(name if _IDENTIFIER.fullmatch(name) else f"`{name.replace('`', '``')}`" for name in path)
 
 
-def same_names(columns: Iterable[str]) -> tuple[str, ...]:
+def duplicate_names(columns: Iterable[str]) -> tuple[str, ...]:
     names = list(columns)
     counts = Counter(name.lower() for name in names)
     return tuple(name for name in names if counts[name.lower()] > 1)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from engine import kill_points
 from engine.lake import table_replacement
-from engine.lake.commits import STAGED, STAGED_LAYOUT, Commit, remade
+from engine.lake.commits import STAGED, STAGED_LAYOUT, Commit, retry_replacement
 from engine.lake.fencing.table_fence import fence_of
 from engine.lake.table_layout import TableLayout
 from engine.lake.table_writer import commit_marked, load, stage_in
@@ -37,61 +37,65 @@ def stage_replacement(
     fence = fence_of(markers)
 
     def attempt() -> Commit:
-        change = table_replacement.begin(session, relation, frame, layout)
+        change = table_replacement.begin_replacement(session, relation, frame, layout)
         staged = stage_in(frame, change.table(), relation, options)
         added = change.newFastAppend()
         for file in staged.files:
             added.appendFile(file)
         commit_marked(added, staged, markers)
-        made = change.table().operations().current()
+        replacement = change.table().operations().current()
         operations = load(session, relation).operations()
         base = operations.current()
         if fence is not None:
             fence.check(base)
-        beside = _beside(session, base, made, fenced=fence is not None)
+        with_branch = _with_staged_branch(session, base, replacement, fenced=fence is not None)
         kill_points.reach("written", relation)
-        operations.commit(base, beside)
-        return Commit(int(made.currentSnapshot().snapshotId()), staged.rows)
+        operations.commit(base, with_branch)
+        return Commit(int(replacement.currentSnapshot().snapshotId()), staged.rows)
 
-    done = remade(attempt, lambda: load(session, relation), markers, STAGED)
+    commit = retry_replacement(attempt, lambda: load(session, relation), markers, STAGED)
     kill_points.reach("staged", relation)
-    return done
+    return commit
 
 
-def _beside(session: SparkSession, base: Any, made: Any, *, fenced: bool) -> Any:
+def _with_staged_branch(session: SparkSession, base: Any, replacement: Any, *, fenced: bool) -> Any:
     """The table's metadata with the snapshot of a replacement on the branch.
 
     A REST catalog compares only what a commit changes: with a fence main is moved and moved back, to be compared.
     """
-    change = _metadata(session).buildFrom(base).upgradeFormatVersion(made.formatVersion())
+    change = _metadata(session).buildFrom(base).upgradeFormatVersion(replacement.formatVersion())
     # In the order of their numbers: they get the same here.
-    for schema in sorted(made.schemas(), key=lambda schema: int(schema.schemaId())):
+    for schema in sorted(replacement.schemas(), key=lambda schema: int(schema.schemaId())):
         if not base.schemasById().containsKey(schema.schemaId()):
             change.addSchema(schema)
     # A specification is checked against the columns that count when it comes.
-    change.setCurrentSchema(made.currentSchemaId()).addPartitionSpec(made.spec()).addSortOrder(made.sortOrder())
+    change.setCurrentSchema(replacement.currentSchemaId()).addPartitionSpec(replacement.spec()).addSortOrder(
+        replacement.sortOrder()
+    )
     change.setCurrentSchema(base.currentSchemaId())
     if base.ref(STAGED) is not None:
         change.removeRef(STAGED)
-    known = dict(base.properties())
+    base_properties = dict(base.properties())
     becomes = {
-        "spec": int(made.defaultSpecId()),
-        "order": int(made.defaultSortOrderId()),
-        "properties": {key: text for key, text in dict(made.properties()).items() if known.get(key) != text},
+        "spec": int(replacement.defaultSpecId()),
+        "order": int(replacement.defaultSortOrderId()),
+        "properties": {
+            key: text for key, text in dict(replacement.properties()).items() if base_properties.get(key) != text
+        },
     }
     change.setProperties(java_map(session, {STAGED_LAYOUT: json.dumps(becomes, sort_keys=True)}))
-    change.setBranchSnapshot(made.currentSnapshot(), STAGED)
+    change.setBranchSnapshot(replacement.currentSnapshot(), STAGED)
     if fenced and (main := base.currentSnapshot()) is not None:
-        change.setBranchSnapshot(made.currentSnapshot().snapshotId(), "main")
+        change.setBranchSnapshot(replacement.currentSnapshot().snapshotId(), "main")
         change.setBranchSnapshot(main.snapshotId(), "main")
-    done = change.build()
-    same = done.schemasById().get(made.currentSchemaId()).sameSchema(made.schema())
-    if not same or not done.specsById().get(made.defaultSpecId()).equals(made.spec()):
+    metadata = change.build()
+    has_columns = metadata.schemasById().get(replacement.currentSchemaId()).sameSchema(replacement.schema())
+    if not has_columns or not metadata.specsById().get(replacement.defaultSpecId()).equals(replacement.spec()):
         raise RuntimeError("the staged table lost its columns or partitioning")
-    return done
+    return metadata
 
 
-def becomes_main(session: SparkSession, base: Any) -> Any:
+def publish_metadata(session: SparkSession, base: Any) -> Any:
     becomes = json.loads(base.properties().get(STAGED_LAYOUT))
     snapshot = base.snapshot(base.ref(STAGED).snapshotId())
     change = _metadata(session).buildFrom(base).setCurrentSchema(snapshot.schemaId())

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from engine import kill_points
 from engine.lake.commits import STAGED, STAGED_LAYOUT, until_committed
 from engine.lake.fencing.table_fence import Fence
-from engine.lake.staged_replacement import becomes_main
+from engine.lake.staged_replacement import publish_metadata
 from engine.lake.table_writer import load
 from engine.spark.internals.handles import jvm_of
 
@@ -26,7 +26,7 @@ _REWRITING = "replace"
 _CONFLICT = "CommitFailedException"
 
 
-def begin(session: SparkSession, relation: str, markers: Mapping[str, str]) -> None:
+def ensure_branch(session: SparkSession, relation: str, markers: Mapping[str, str]) -> None:
     """Make the branch if it is missing; of a table without rows it begins with an empty, marked commit."""
     table = load(session, relation)
     if table.refs().containsKey(STAGED):
@@ -58,21 +58,21 @@ def publish(session: SparkSession, relation: str, fence: Fence | None = None) ->
             fence.check(table.operations().current())
         if table.properties().containsKey(STAGED_LAYOUT):
             operations = table.operations()
-            before = operations.current()
-            operations.commit(before, becomes_main(session, before))
+            base = operations.current()
+            operations.commit(base, publish_metadata(session, base))
         elif _only_rewritten_since(session, table) is None and (fence is None or not _descends(session, table)):
             table.manageSnapshots().fastForwardBranch(_MAIN, STAGED).removeBranch(STAGED).commit()
         else:
             staged = int(table.snapshot(STAGED).snapshotId())
-            before = table.snapshot(STAGED).parentId() if fence is not None else None
+            base = table.snapshot(STAGED).parentId() if fence is not None else None
 
-            def shown(changed: Any) -> Any:
-                if before is not None and table.snapshot(before) is not None:
+            def with_staged_as_main(builder: Any) -> Any:
+                if base is not None and table.snapshot(base) is not None:
                     # A REST catalog compares a branch that is moved, and not one that is removed.
-                    changed.setBranchSnapshot(int(before), STAGED)
-                return changed.setBranchSnapshot(staged, _MAIN).removeRef(STAGED)
+                    builder.setBranchSnapshot(int(base), STAGED)
+                return builder.setBranchSnapshot(staged, _MAIN).removeRef(STAGED)
 
-            _swap(session, table, shown)
+            _commit_metadata(session, table, with_staged_as_main)
         table.refresh()
         return int(table.currentSnapshot().snapshotId())
 
@@ -89,9 +89,9 @@ def undo_rewriting(session: SparkSession, relation: str) -> bool:
         table = load(session, relation)
         if not table.refs().containsKey(STAGED):
             return False
-        begin = _only_rewritten_since(session, table)
-        if begin is not None and table.snapshot(begin) is not None:
-            _swap(session, table, lambda changed: changed.setBranchSnapshot(begin, _MAIN))
+        branch_start = _only_rewritten_since(session, table)
+        if branch_start is not None and table.snapshot(branch_start) is not None:
+            _commit_metadata(session, table, lambda changed: changed.setBranchSnapshot(branch_start, _MAIN))
         return True
 
     return until_committed(attempt, (_CONFLICT,))
@@ -120,7 +120,7 @@ def _descends(session: SparkSession, table: Any) -> bool:
     return main is None or bool(util.isAncestorOf(table, table.snapshot(STAGED).snapshotId(), main.snapshotId()))
 
 
-def _swap(session: SparkSession, table: Any, change: Callable[[Any], Any]) -> None:
+def _commit_metadata(session: SparkSession, table: Any, change: Callable[[Any], Any]) -> None:
     """Change the branches of a table as it was looked at, or not at all."""
     operations = table.operations()
     before = operations.current()

@@ -21,9 +21,9 @@ from engine.lake.catalog.object_warehouse import ObjectWarehouse
 ERASE, BACKFILL = "erase", "backfill"
 _MAIN = "main"
 # Iceberg keeps 100 unless a table says otherwise.
-_MOST_OLDER = 1_000
+_MAX_OLDER_FILES = 1_000
 # What the engine names its own branch and tags with: they keep snapshots, and no query of a model names them.
-_OURS = "engine_"
+_ENGINE_PREFIX = "engine_"
 # Files without field ids are read by it (Iceberg's specification, Column Projection).
 _NAME_MAPPING = "schema.name-mapping.default"
 # Of a field, what no value that is read depends on.
@@ -65,7 +65,6 @@ class SnapshotFacts:
 
     @property
     def rows(self) -> int | None:
-        """How many rows a reader gets; None: not known."""
         return row_count(self.summary)
 
     @property
@@ -91,9 +90,9 @@ class TableFacts:
     the snapshot that readers see, whatever branch was asked for, and `branches` are the names of the others. `columns`
     have their types as PyIceberg prints them, `fields` as the metadata has them; `read` are the fields that a query of
     the newest snapshot sees. `schemas` has the fields of every schema of the table, by its id, and `schema_of` the id
-    of that of each snapshot that notes it. `refs` are the tags and branches that
-    others made, with their snapshots; `layout` is a hash of how new files are partitioned and sorted. `shown` are the
-    snapshots that readers have seen at some time, as far as the table remembers.
+    of that of each snapshot that notes it. `refs` are the tags and branches that others made, with their snapshots;
+    `layout` is a hash of how new files are partitioned and sorted. `published_snapshots` are those that readers have
+    seen at some time, as far as the table remembers.
     """
 
     uuid: str
@@ -111,24 +110,24 @@ class TableFacts:
     refs: Mapping[str, int] = field(default_factory=dict)
     layout: str = ""
     format_version: int | None = None
-    shown: frozenset[int] = frozenset()
+    published_snapshots: frozenset[int] = frozenset()
 
     @property
     def snapshot(self) -> int | None:
         return self.history[0].id if self.history else None
 
     def holds(self, snapshot: int) -> bool:
-        return any(snapshot in {known.id, known.parent} for known in self.history)
+        return any(snapshot in {held_snapshot.id, held_snapshot.parent} for held_snapshot in self.history)
 
     def only_files_since(self, snapshot: int | None) -> bool:
         """Whether no snapshot since an earlier one has other rows than it: compactions, and commits of no row."""
-        for known in self.history:
-            if known.id == snapshot:
+        for newer in self.history:
+            if newer.id == snapshot:
                 return True
-            counts = (known.summary.get(count, "0") for count in _COUNTS)
+            counts = (newer.summary.get(count, "0") for count in _COUNTS)
             # What is 0 is left out, by writers that note what there is in all.
-            none = "total-data-files" in known.summary and all(count == "0" for count in counts)
-            if known.erases or not (known.rewrites_files or none):
+            none = "total-data-files" in newer.summary and all(count == "0" for count in counts)
+            if newer.erases or not (newer.rewrites_files or none):
                 return False
         return not self.history and snapshot is None
 
@@ -138,43 +137,42 @@ class TableFacts:
         A column that is dropped and added again is another one, and has another id: its old values are gone without a
         new snapshot. Partitioning, order, comments and most properties are nothing that a reader sees.
         """
-        found = {"table": self.uuid, "snapshot": self.snapshot, "columns": self._columns}
-        return {**found, "refs": dict(sorted(self.refs.items()))} if refs and self.refs else found
+        identity = {"table": self.uuid, "snapshot": self.snapshot, "columns": self._columns}
+        return {**identity, "refs": dict(sorted(self.refs.items()))} if refs and self.refs else identity
 
     @property
-    def made(self) -> dict[str, Any]:
+    def shape(self) -> dict[str, Any]:
         """What the table's writer made of it beside the rows and what the project names: its columns and its layout."""
         return {"columns": self._columns, "layout": self.layout}
 
     @property
     def _columns(self) -> str:
         """A hash of the columns with their ids, those of nested fields too, and of what finds them in files."""
-        return _hash([list(map(_deciding, self.read)) or self.columns, self.properties.get(_NAME_MAPPING)])
+        return _hash([list(map(_without_comments, self.read)) or self.columns, self.properties.get(_NAME_MAPPING)])
 
     def columns_hash(self, fields: Sequence[Mapping[str, Any]]) -> str:
-        return _hash([list(map(_deciding, fields)), self.properties.get(_NAME_MAPPING)])
+        return _hash([list(map(_without_comments, fields)), self.properties.get(_NAME_MAPPING)])
 
     def replaced_columns(self, schema: int | None) -> list[tuple[str, ...]]:
         """Return the lower-case paths of an earlier schema whose name another column has now; schema None: nothing."""
         fields = self.schemas.get(schema) if schema is not None else None
         if fields is None or fields == list(self.fields):
             return []
-        now = dict(_ids(self.fields))
-        return [path for path, number in _ids(fields) if now.get(path, number) != number]
+        present_ids = dict(_ids(self.fields))
+        return [path for path, number in _ids(fields) if present_ids.get(path, number) != number]
 
     def with_names(self, names: Mapping[str, str]) -> TableFacts:
-        fields, read = (
-            tuple({**known, "name": names.get(known["name"], known["name"])} for known in some)
+        fields, read_fields = (
+            tuple({**table_field, "name": names.get(table_field["name"], table_field["name"])} for table_field in some)
             for some in (self.fields, self.read)
         )
         columns, docs = (
-            tuple((names.get(name, name), said) for name, said in some) for some in (self.columns, self.docs)
+            tuple((names.get(name, name), text) for name, text in some) for some in (self.columns, self.docs)
         )
-        return replace(self, fields=fields, read=read, columns=columns, docs=docs)
+        return replace(self, fields=fields, read=read_fields, columns=columns, docs=docs)
 
     @property
     def rows(self) -> int | None:
-        """How many rows a reader of its newest snapshot gets; None: not known."""
         return self.history[0].rows if self.history else None
 
     @property
@@ -191,18 +189,17 @@ class ViewFacts:
     version: str = ""
 
     @property
-    def made(self) -> dict[str, Any]:
+    def shape(self) -> dict[str, Any]:
         return {"view": self.version}
 
     @classmethod
-    def of(cls, known: Mapping[str, Any]) -> ViewFacts:
-        """Return what the metadata of a view say (Iceberg's view specification)."""
-        version = next(v for v in known["versions"] if v["version-id"] == known["current-version-id"])
-        schema = next(s for s in known["schemas"] if s["schema-id"] == version["schema-id"])
+    def from_metadata(cls, metadata: Mapping[str, Any]) -> ViewFacts:
+        version = next(v for v in metadata["versions"] if v["version-id"] == metadata["current-version-id"])
+        schema = next(s for s in metadata["schemas"] if s["schema-id"] == version["schema-id"])
         parts = ("representations", "default-catalog", "default-namespace")
-        query = [*(version.get(part) for part in parts), _deciding(schema["fields"])]
-        version_ = f"{known['view-uuid']} {_hash(query)}"
-        return cls(texts(known.get("properties")), tuple(documented(schema)), version_)
+        query = [*(version.get(part) for part in parts), _without_comments(schema["fields"])]
+        version_ = f"{metadata['view-uuid']} {_hash(query)}"
+        return cls(texts(metadata.get("properties")), tuple(documented(schema)), version_)
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,16 +223,16 @@ class TableMetadata:
         return cls(warehouse, content)
 
     def facts(self, branch: str | None, back_to: int | None) -> TableFacts:
-        known = self.content
-        refs = {str(key): int(ref["snapshot-id"]) for key, ref in (known.get("refs") or {}).items()}
-        branches = {str(key) for key, ref in (known.get("refs") or {}).items() if ref.get("type") == "branch"}
-        main = _snapshot_id(known.get("current-snapshot-id"))
-        schemas = {schema.get("schema-id"): schema for schema in known.get("schemas") or [known["schema"]]}
-        schema = schemas[known.get("current-schema-id", next(iter(schemas)))]
-        read = schemas.get(self._schema_id(refs[branch]), schema) if branch in refs else schema
+        metadata = self.content
+        refs = {str(key): int(ref["snapshot-id"]) for key, ref in (metadata.get("refs") or {}).items()}
+        branches = {str(key) for key, ref in (metadata.get("refs") or {}).items() if ref.get("type") == "branch"}
+        main = _snapshot_id(metadata.get("current-snapshot-id"))
+        schemas = {schema.get("schema-id"): schema for schema in metadata.get("schemas") or [metadata["schema"]]}
+        schema = schemas[metadata.get("current-schema-id", next(iter(schemas)))]
+        read_schema = schemas.get(self._schema_id(refs[branch]), schema) if branch in refs else schema
         return TableFacts(
-            uuid=str(UUID(known["table-uuid"])),
-            properties=texts(known.get("properties")),
+            uuid=str(UUID(metadata["table-uuid"])),
+            properties=texts(metadata.get("properties")),
             history=tuple(self._history(refs.get(branch or "", main), back_to)),
             columns=tuple((str(field["name"]), _type(field["type"])) for field in schema["fields"]),
             snapshots=frozenset(self._snapshots()),
@@ -243,29 +240,33 @@ class TableMetadata:
             branches=frozenset(branches) - {_MAIN},
             docs=tuple(documented(schema)),
             fields=tuple(schema["fields"]),
-            read=tuple(read["fields"]),
-            schemas={int(key): one["fields"] for key, one in schemas.items() if isinstance(key, int)},
+            read=tuple(read_schema["fields"]),
+            schemas={int(key): any_schema["fields"] for key, any_schema in schemas.items() if isinstance(key, int)},
             schema_of={
-                key: one["schema-id"] for key, one in self._snapshots().items() if one.get("schema-id") is not None
+                key: any_schema["schema-id"]
+                for key, any_schema in self._snapshots().items()
+                if any_schema.get("schema-id") is not None
             },
             refs=self._refs(),
             layout=self._layout(),
-            format_version=int(known.get("format-version", 1)),
-            shown=frozenset(int(entry["snapshot-id"]) for entry in known.get("snapshot-log") or ()),
+            format_version=int(metadata.get("format-version", 1)),
+            published_snapshots=frozenset(int(entry["snapshot-id"]) for entry in metadata.get("snapshot-log") or ()),
         )
 
     def _refs(self) -> dict[str, int]:
         refs = self.content.get("refs") or {}
         return {
-            name: int(ref["snapshot-id"]) for name, ref in refs.items() if name != _MAIN and not name.startswith(_OURS)
+            name: int(ref["snapshot-id"])
+            for name, ref in refs.items()
+            if name != _MAIN and not name.startswith(_ENGINE_PREFIX)
         }
 
     def _layout(self) -> str:
-        known = self.content
-        specs = {spec.get("spec-id"): spec for spec in known.get("partition-specs") or ()}
-        orders = {order.get("order-id"): order for order in known.get("sort-orders") or ()}
-        spec = specs.get(known.get("default-spec-id"), {}).get("fields", ())
-        order = orders.get(known.get("default-sort-order-id"), {}).get("fields", ())
+        metadata = self.content
+        specs = {spec.get("spec-id"): spec for spec in metadata.get("partition-specs") or ()}
+        orders = {order.get("order-id"): order for order in metadata.get("sort-orders") or ()}
+        spec = specs.get(metadata.get("default-spec-id"), {}).get("fields", ())
+        order = orders.get(metadata.get("default-sort-order-id"), {}).get("fields", ())
         return _hash([[{k: v for k, v in part.items() if k != "field-id"} for part in spec], list(order)])
 
     def _schema_id(self, snapshot: int) -> object:
@@ -277,38 +278,40 @@ class TableMetadata:
     def _history(self, head: int | None, back_to: int | None) -> Iterator[SnapshotFacts]:
         by_id = self._snapshots()
         older = self._older_snapshots()
-        wanted, reached = head, back_to is None
-        seen: set[int] = set()
-        while wanted is not None:
-            if wanted in seen:
-                message = f"the snapshot {wanted} is its own ancestor"
+        snapshot_id, reached = head, back_to is None
+        seen_ids: set[int] = set()
+        while snapshot_id is not None:
+            if snapshot_id in seen_ids:
+                message = f"the snapshot {snapshot_id} is its own ancestor"
                 raise ValueError(message)
-            seen.add(wanted)
-            while wanted not in by_id and not reached:
+            seen_ids.add(snapshot_id)
+            while snapshot_id not in by_id and not reached:
                 more = next(older, None)
                 if more is None:
                     break
                 by_id = {**more, **by_id}
-            found = by_id.get(wanted)
-            if found is None:
+            document = by_id.get(snapshot_id)
+            if document is None:
                 return
-            at = int(found["timestamp-ms"])
+            at = int(document["timestamp-ms"])
             if not 0 <= at <= _LAST_MS:
-                message = f"the snapshot {wanted} has an invalid timestamp"
+                message = f"the snapshot {snapshot_id} has an invalid timestamp"
                 raise ValueError(message)
-            reached = reached or wanted == back_to
-            summary = texts(found.get("summary"))
-            parent = _snapshot_id(found.get("parent-snapshot-id"))
-            schema = found.get("schema-id")
-            yield SnapshotFacts(wanted, parent, summary.pop("operation", ""), summary, at, schema)
-            wanted = parent
+            reached = reached or snapshot_id == back_to
+            summary = texts(document.get("summary"))
+            parent = _snapshot_id(document.get("parent-snapshot-id"))
+            schema = document.get("schema-id")
+            yield SnapshotFacts(snapshot_id, parent, summary.pop("operation", ""), summary, at, schema)
+            snapshot_id = parent
 
     def _older_snapshots(self) -> Iterator[dict[int, Mapping[str, Any]]]:
         """The snapshots of the metadata files before, the newest first: they know what expired since."""
-        for entry in islice(reversed(self.content.get("metadata-log") or ()), _MOST_OLDER):
+        for entry in islice(reversed(self.content.get("metadata-log") or ()), _MAX_OLDER_FILES):
             try:
-                before = TableMetadata(self.warehouse, read_document(self.warehouse, str(entry["metadata-file"])))
-                yield before._snapshots()
+                older_metadata = TableMetadata(
+                    self.warehouse, read_document(self.warehouse, str(entry["metadata-file"]))
+                )
+                yield older_metadata._snapshots()
             except (OSError, EOFError, ValueError, LookupError, TypeError, RecursionError):
                 continue
 
@@ -318,12 +321,10 @@ def names_refs(sql: str) -> bool:
 
 
 def _snapshot_id(value: object) -> int | None:
-    """The id of a snapshot; -1 means none."""
     return int(value) if isinstance(value, int) and value != -1 else None
 
 
 def texts(value: object) -> dict[str, str]:
-    """Return a mapping of texts to texts; empty if it is something else."""
     return {str(key): str(text) for key, text in value.items()} if isinstance(value, Mapping) else {}
 
 
@@ -341,19 +342,19 @@ def _type(kind: Any) -> str:
 
 
 def documented(struct: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, str]]:
-    for one in struct["fields"]:
-        path = f"{above}{one['name']}"
-        yield path, str(one.get("doc") or "")
-        if isinstance(one["type"], dict) and one["type"]["type"] == "struct":
-            yield from documented(one["type"], f"{path}.")
+    for struct_field in struct["fields"]:
+        path = f"{above}{struct_field['name']}"
+        yield path, str(struct_field.get("doc") or "")
+        if isinstance(struct_field["type"], dict) and struct_field["type"]["type"] == "struct":
+            yield from documented(struct_field["type"], f"{path}.")
 
 
 def _ids(fields: Iterable[Mapping[str, Any]], above: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], int]]:
     """Yield the ids of fields and of those inside them, by path; in lists and maps it has `element`, `key`, `value`."""
-    for one in fields:
-        path = (*above, str(one["name"]).lower())
-        yield path, int(one["id"])
-        yield from _inside(one["type"], path)
+    for struct_field in fields:
+        path = (*above, str(struct_field["name"]).lower())
+        yield path, int(struct_field["id"])
+        yield from _inside(struct_field["type"], path)
 
 
 def _inside(kind: Any, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], int]]:
@@ -366,10 +367,10 @@ def _inside(kind: Any, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...],
             yield from _inside(kind[part], (*path, part))
 
 
-def _deciding(node: Any) -> Any:
+def _without_comments(node: Any) -> Any:
     if isinstance(node, Mapping):
-        return {key: _deciding(inner) for key, inner in node.items() if key not in _UNREAD}
-    return [_deciding(inner) for inner in node] if isinstance(node, list) else node
+        return {key: _without_comments(inner) for key, inner in node.items() if key not in _UNREAD}
+    return [_without_comments(inner) for inner in node] if isinstance(node, list) else node
 
 
 def _hash(value: Any) -> str:

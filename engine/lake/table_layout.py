@@ -66,8 +66,7 @@ class TableLayout:
         comment = {"comment": self.comment} if self.comment else {}
         return {**TABLE_DEFAULTS, **order, **comment, **self.properties}
 
-    def others(self) -> tuple[str, ...]:
-        """The properties that tables of other kinds have from the engine, and this one has not."""
+    def absent_properties(self) -> tuple[str, ...]:
         return tuple(sorted({*MERGED, _DISTRIBUTION, _TAGS} - self.all_properties().keys()))
 
 
@@ -75,17 +74,17 @@ def builder(session: SparkSession, relation: str, columns: DataFrame, layout: Ta
     iceberg = jvm_of(session).org.apache.iceberg
     tables, identifier = _catalog(session, relation)
     schema = iceberg_schema(session, columns)
-    made = tables.buildTable(identifier, schema)
-    if (place := _place_of_its_own(session, relation)) and not tables.tableExists(identifier):
-        made = made.withLocation(place)
+    table_builder = tables.buildTable(identifier, schema)
+    if (place := _separate_location(session, relation)) and not tables.tableExists(identifier):
+        table_builder = table_builder.withLocation(place)
     return (
-        made.withPartitionSpec(_partition_spec(iceberg, schema, layout))
+        table_builder.withPartitionSpec(_partition_spec(iceberg, schema, layout))
         .withSortOrder(_sort_order(iceberg, schema, layout))
         .withProperties(java_map(session, layout.all_properties()))
     )
 
 
-def _place_of_its_own(session: SparkSession, relation: str) -> str:
+def _separate_location(session: SparkSession, relation: str) -> str:
     """Where a table is made whose folder has the files of another one, which was renamed; empty: in its folder.
 
     Two tables in one folder would lose files to each other's removal of orphans. Of a warehouse on this machine only:
@@ -93,10 +92,10 @@ def _place_of_its_own(session: SparkSession, relation: str) -> str:
     """
     catalog, *schema, name = relation.replace("`", "").split(".")
     warehouse = str(session.conf.get(f"spark.sql.catalog.{catalog}.warehouse", "") or "")
-    here = local_paths.of_location(warehouse)
-    if here is None:
+    warehouse_path = local_paths.path_of_location(warehouse)
+    if warehouse_path is None:
         return ""
-    folder = Path(here, *schema, name)
+    folder = Path(warehouse_path, *schema, name)
     if not any((folder / "metadata").glob("*.metadata.json*")):
         return ""
     return f"{warehouse.rstrip('/')}/{'/'.join([*schema, name])}-{uuid.uuid4().hex[:8]}"
@@ -111,7 +110,6 @@ def _catalog(session: SparkSession, relation: str) -> tuple[Any, Any]:
 
 
 def find_table(session: SparkSession, relation: str) -> Any | None:
-    """A table of Iceberg's, in Java; None: there is no such table."""
     tables, identifier = _catalog(session, relation)
     return tables.loadTable(identifier) if tables.tableExists(identifier) else None
 
@@ -154,11 +152,11 @@ def _sort_order(iceberg: Any, schema: Any, layout: TableLayout) -> Any:
 
 
 def same_partitions(table: Any, layout: TableLayout) -> bool:
-    found = [
+    table_fields = [
         (str(part.name()), str(table.schema().findColumnName(part.sourceId())).lower(), str(part.transform()))
         for part in table.spec().fields()
     ]
-    return found == [(part.field_name, part.column.lower(), _transform(part)) for part in layout.partitions]
+    return table_fields == [(part.field_name, part.column.lower(), _transform(part)) for part in layout.partitions]
 
 
 def _transform(part: Partition) -> str:

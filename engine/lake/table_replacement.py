@@ -24,21 +24,23 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
-def begin(session: SparkSession, relation: str, columns: DataFrame, layout: TableLayout, *, new: bool = False) -> Any:
+def begin_replacement(
+    session: SparkSession, relation: str, columns: DataFrame, layout: TableLayout, *, new: bool = False
+) -> Any:
     """Begin to replace a table, or to make it: Iceberg's transaction, in Java.
 
     Its table has the new columns and no rows; branches stay. Nothing is committed. One that is made as `new` fails if
     others make it meanwhile.
     """
-    made_by = builder(session, relation, columns, not_older(session, relation, layout))
+    table_builder = builder(session, relation, columns, not_older(session, relation, layout))
     if new:
-        return made_by.createTransaction()
-    change = made_by.createOrReplaceTransaction()
-    made = change.table().operations().current()
+        return table_builder.createTransaction()
+    change = table_builder.createOrReplaceTransaction()
+    replacement = change.table().operations().current()
     table = find_table(session, relation)
     if table is None:
         return change
-    retyped = _retyped(table.schema(), made.schema())
+    retyped = _retyped(table.schema(), replacement.schema())
     if not retyped:
         return change
     # Out of the way of the new column of its name; without it the old specification would have no column.
@@ -47,7 +49,11 @@ def begin(session: SparkSession, relation: str, columns: DataFrame, layout: Tabl
         renamed.renameColumn(column, f"{column}{_RETYPED}")
     operations, jvm = table.operations(), jvm_of(session)
     start = _with_schema(jvm, operations.current(), renamed.apply()).buildReplacement(
-        made.schema(), made.spec(), made.sortOrder(), made.location(), made.properties()
+        replacement.schema(),
+        replacement.spec(),
+        replacement.sortOrder(),
+        replacement.location(),
+        replacement.properties(),
     )
     return jvm.org.apache.iceberg.Transactions.replaceTableTransaction(relation.replace("`", ""), operations, start)
 
@@ -60,8 +66,7 @@ def make_empty(
     Whoever has begun to stream from a table that has no rows yet continues with it. Its commits stay, too: a fence is
     one (see `engine.lake.fencing`).
 
-    Raises:
-        StateError: `lease-lost`; nothing was changed.
+    Raises StateError: `lease-lost`; nothing was changed.
     """
 
     def attempt() -> None:
@@ -73,11 +78,11 @@ def make_empty(
         base = operations.current()
         if fence is not None:
             fence.check(base)
-        made = begin(session, relation, columns, layout).table().operations().current()
+        replacement = begin_replacement(session, relation, columns, layout).table().operations().current()
         if (head := base.ref(_MAIN)) is not None:
-            change = jvm_of(session).org.apache.iceberg.TableMetadata.buildFrom(made)
-            made = change.setBranchSnapshot(int(head.snapshotId()), _MAIN).build()
-        operations.commit(base, made)
+            change = jvm_of(session).org.apache.iceberg.TableMetadata.buildFrom(replacement)
+            replacement = change.setBranchSnapshot(int(head.snapshotId()), _MAIN).build()
+        operations.commit(base, replacement)
         table.refresh()
         without_lost_partitions(session, table)
 
@@ -94,25 +99,29 @@ def without_lost_partitions(session: SparkSession, table: Any) -> None:
     fields = [field for spec in table.specs().values() for field in spec.fields()]
     if all(schema.findField(field.sourceId()) is not None for field in fields):
         return
-    others = {str(name): bool(ref.isBranch()) for name, ref in dict(table.refs()).items() if name != "main"}
-    if others:
+    other_refs = {str(name): bool(ref.isBranch()) for name, ref in dict(table.refs()).items() if name != "main"}
+    if other_refs:
         change = table.manageSnapshots()
-        for name, is_branch in others.items():
+        for name, is_branch in other_refs.items():
             change = change.removeBranch(name) if is_branch else change.removeTag(name)
         change.commit()
-    now = jvm_of(session).java.lang.System.currentTimeMillis()
-    expired = table.expireSnapshots().expireOlderThan(now + _FAR).retainLast(1).cleanExpiredFiles(False)
+    now_ms = jvm_of(session).java.lang.System.currentTimeMillis()
+    expired = table.expireSnapshots().expireOlderThan(now_ms + _FAR).retainLast(1).cleanExpiredFiles(False)
     expired.cleanExpiredMetadata(True).commit()
 
 
-def _retyped(before: Any, after: Any) -> list[str]:
-    pairs = ((before.findField(column.fieldId()), column) for column in after.columns())
+def _retyped(old_schema: Any, new_schema: Any) -> list[str]:
+    pairs = ((old_schema.findField(column.fieldId()), column) for column in new_schema.columns())
     return [
-        str(known.name()) for known, column in pairs if known is not None and not known.type().equals(column.type())
+        str(old_column.name())
+        for old_column, column in pairs
+        if old_column is not None and not old_column.type().equals(column.type())
     ]
 
 
 def _with_schema(jvm: Any, metadata: Any, schema: Any) -> Any:
     change = jvm.org.apache.iceberg.TableMetadata.buildFrom(metadata).addSchema(schema)
-    number = next(known.schemaId() for known in change.build().schemas() if known.sameSchema(schema))
+    number = next(
+        metadata_schema.schemaId() for metadata_schema in change.build().schemas() if metadata_schema.sameSchema(schema)
+    )
     return change.setCurrentSchema(number).build()

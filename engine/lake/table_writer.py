@@ -15,7 +15,15 @@ from typing import TYPE_CHECKING, Any
 from engine import kill_points
 from engine.lake import table_replacement
 from engine.lake.commit_guard import ExpectedTable, Guard, guard
-from engine.lake.commits import STAGED, STAGED_LAYOUT, Commit, batch_of, current, remade, settled
+from engine.lake.commits import (
+    STAGED,
+    STAGED_LAYOUT,
+    Commit,
+    batch_of,
+    commit_with_retries,
+    current_commit,
+    retry_replacement,
+)
 from engine.lake.fencing import table_fence
 from engine.lake.fencing.table_fence import Fence
 from engine.lake.table_layout import TableLayout, builder, iceberg_schema
@@ -54,8 +62,7 @@ def recreate_table(
 ) -> None:
     """Make an empty table with the columns of a frame; one without rows that exists stays the same table.
 
-    Raises:
-        StateError: `lease-lost`; nothing was changed.
+    Raises StateError: `lease-lost`; nothing was changed.
     """
     table_replacement.make_empty(session, relation, frame, layout, Fence(lease) if lease is not None else None)
     kill_points.reach("created", relation)
@@ -69,8 +76,8 @@ def add_columns(relation: str, frame: DataFrame) -> None:
 
 def fitting(frame: DataFrame, relation: str) -> DataFrame:
     columns = load(frame.sparkSession, relation).schema().columns()
-    known = {str(column.name()).lower() for column in columns}
-    return frame.drop(*(name for name in frame.columns if name.lower() not in known))
+    table_columns = {str(column.name()).lower() for column in columns}
+    return frame.drop(*(name for name in frame.columns if name.lower() not in table_columns))
 
 
 def set_properties(session: SparkSession, relation: str, properties: Mapping[str, str]) -> None:
@@ -81,7 +88,6 @@ def set_properties(session: SparkSession, relation: str, properties: Mapping[str
 
 
 def properties(session: SparkSession, relation: str) -> dict[str, str] | None:
-    """The properties of a table; none are known of a view or a table of another kind; None: there is neither."""
     if not session.catalog.tableExists(relation):
         return None
     try:
@@ -114,8 +120,8 @@ def stage_in(frame: DataFrame, table: Any, relation: str, options: Mapping[str, 
     tables.add(name, table)
     try:
         frame.write.format("iceberg").options(**options).mode("append").save(name)
-        said = {key.removeprefix(_SUMMARY): text for key, text in options.items() if key.startswith(_SUMMARY)}
-        return Staged(session, table, tuple(each(files.fetchNewFiles(table, name))), said)
+        summary = {key.removeprefix(_SUMMARY): text for key, text in options.items() if key.startswith(_SUMMARY)}
+        return Staged(session, table, tuple(each(files.fetchNewFiles(table, name))), summary)
     finally:
         tables.remove(name)
         files.clearRewrite(table, name)
@@ -166,12 +172,12 @@ def append(
         return None
     guarded = guard(staged.session, staged.table, branch, expected, markers)
 
-    def begin() -> Any:
+    def new_change() -> Any:
         change = guarded.validated(staged.table.newAppend())
         # A branch that is missing begins where main is.
         return change if branch is None else change.toBranch(branch)
 
-    return _put(staged, markers, guarded, begin, add="appendFile")
+    return _commit_files(staged, markers, guarded, new_change, add="appendFile")
 
 
 def overwrite(staged: Staged, markers: Mapping[str, str], expected: ExpectedTable | None = None) -> Commit | None:
@@ -187,11 +193,11 @@ def overwrite(staged: Staged, markers: Mapping[str, str], expected: ExpectedTabl
     if not staged.files and (snapshot is None or snapshot.summary().get("total-data-files") == "0"):
         return None
 
-    def begin() -> Any:
+    def new_change() -> Any:
         expressions: Any = jvm_of(staged.session).org.apache.iceberg.expressions.Expressions
         return guarded.validated(staged.table.newOverwrite()).overwriteByRowFilter(expressions.alwaysTrue())
 
-    return _put(staged, markers, guarded, begin)
+    return _commit_files(staged, markers, guarded, new_change)
 
 
 def overwrite_partitions(staged: Staged, markers: Mapping[str, str], branch: str | None = None) -> Commit | None:
@@ -204,11 +210,11 @@ def overwrite_partitions(staged: Staged, markers: Mapping[str, str], branch: str
         return None
     guarded = guard(staged.session, staged.table, branch, None, markers)
 
-    def begin() -> Any:
+    def new_change() -> Any:
         change = guarded.validated(staged.table.newReplacePartitions())
         return change if branch is None else change.toBranch(branch)
 
-    return _put(staged, markers, guarded, begin)
+    return _commit_files(staged, markers, guarded, new_change)
 
 
 def exchange(
@@ -222,27 +228,27 @@ def exchange(
     """
     guarded = guard(staged.session, staged.table, None, expected, markers)
 
-    def begin() -> Any:
+    def new_change() -> Any:
         change = guarded.validated(staged.table.newOverwrite())
         for file in staged.table.snapshot(snapshot).addedDataFiles(staged.table.io()):
             change.deleteFile(file)
         return change
 
-    return _put(staged, markers, guarded, begin)
+    return _commit_files(staged, markers, guarded, new_change)
 
 
-def _put(
-    staged: Staged, markers: Mapping[str, str], guarded: Guard, begin: Callable[[], Any], add: str = "addFile"
+def _commit_files(
+    staged: Staged, markers: Mapping[str, str], guarded: Guard, new_change: Callable[[], Any], add: str = "addFile"
 ) -> Commit:
     def attempt() -> None:
-        change = begin()
+        change = new_change()
         for file in staged.files:
             getattr(change, add)(file)
         commit_marked(change, staged, markers)
 
-    done = settled(staged.table, markers, attempt, staged.rows, guarded)
+    commit = commit_with_retries(staged.table, markers, attempt, staged.rows, guarded)
     _reach("appended", staged, markers)
-    return done
+    return commit
 
 
 def replace(
@@ -262,8 +268,8 @@ def replace(
     kill_points.reach("replacing", relation)
 
     def attempt() -> Commit:
-        before = table_fence.begin(session, relation, markers)
-        change = table_replacement.begin(session, relation, frame, layout, new=before.is_new)
+        checked_table = table_fence.check_before_replacement(session, relation, markers)
+        change = table_replacement.begin_replacement(session, relation, frame, layout, new=checked_table.is_new)
         staged = stage_in(frame, change.table(), relation, options or {})
         added = change.newFastAppend()
         for file in staged.files:
@@ -271,18 +277,20 @@ def replace(
         commit_marked(added, staged, markers)
         if change.table().refs().containsKey(STAGED):
             change.manageSnapshots().removeBranch(STAGED).commit()
-        gone = [key for key in (STAGED_LAYOUT, *layout.others()) if change.table().properties().containsKey(key)]
-        if gone:
+        obsolete = [
+            key for key in (STAGED_LAYOUT, *layout.absent_properties()) if change.table().properties().containsKey(key)
+        ]
+        if obsolete:
             update = change.updateProperties()
-            for key in gone:
+            for key in obsolete:
                 update.remove(key)
             update.commit()
-        before.commit(change)
-        return current(load(session, relation), staged.rows)
+        checked_table.commit(change)
+        return current_commit(load(session, relation), staged.rows)
 
-    done = remade(attempt, lambda: load(session, relation), markers)
+    commit = retry_replacement(attempt, lambda: load(session, relation), markers)
     kill_points.reach("replaced", relation)
-    return done
+    return commit
 
 
 def _reach(point: str, staged: Staged, markers: Mapping[str, str]) -> None:

@@ -30,8 +30,7 @@ def check_view(session: SparkSession, relation: str, sql: str, properties: Mappi
 
     EXPLAIN makes nothing and takes what a view cannot have, such as a temporary function (measured, Spark 4.1.4).
 
-    Raises:
-        pyspark.errors.AnalysisException: Spark rejects it.
+    Raises pyspark.errors.AnalysisException: Spark rejects it.
     """
     if view_properties(session, relation, properties) is not None:
         drop_view(session, relation)
@@ -40,10 +39,10 @@ def check_view(session: SparkSession, relation: str, sql: str, properties: Mappi
 
 
 def _text(relation: str, sql: str, comment: str, properties: Mapping[str, str]) -> str:
-    said = f"COMMENT {literal(comment)}\n" if comment else ""
+    comment_clause = f"COMMENT {literal(comment)}\n" if comment else ""
     pairs = ", ".join(f"{literal(key)} = {literal(text)}" for key, text in properties.items())
-    known = f"TBLPROPERTIES ({pairs})\n" if pairs else ""
-    return f"{relation}\n{said}{known}AS {sql}"
+    properties_clause = f"TBLPROPERTIES ({pairs})\n" if pairs else ""
+    return f"{relation}\n{comment_clause}{properties_clause}AS {sql}"
 
 
 def drop_view(session: SparkSession, relation: str) -> None:
@@ -51,7 +50,7 @@ def drop_view(session: SparkSession, relation: str) -> None:
 
 
 def view_properties(
-    session: SparkSession, relation: str, wanted: Mapping[str, str] | None = None
+    session: SparkSession, relation: str, required: Mapping[str, str] | None = None
 ) -> dict[str, str] | None:
     """Return the properties of a view; None if there is no view of that name, or none that has those wanted."""
     activate(session)
@@ -61,5 +60,5 @@ def view_properties(
     identifier = jvm.org.apache.iceberg.catalog.TableIdentifier.parse(name)
     if not views.viewExists(identifier):
         return None
-    found = {str(key): str(text) for key, text in dict(views.loadView(identifier).properties()).items()}
-    return found if (wanted or {}).items() <= found.items() else None
+    properties = {str(key): str(text) for key, text in dict(views.loadView(identifier).properties()).items()}
+    return properties if (required or {}).items() <= properties.items() else None

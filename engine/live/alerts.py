@@ -1,6 +1,6 @@
 """Alerts: what is wrong with a model is sent once, and once when it is over.
 
-`Alerts.look` compares each status with the rules and with what is open; a thread of its own sends, so that a webhook
+`Alerts.check` compares each status with the rules and with what is open; a thread of its own sends, so that a webhook
 that does not answer delays nothing.
 """
 
@@ -25,7 +25,7 @@ from engine.errors import ProjectError
 from engine.live.node_status import Health
 from engine.live.open_alerts import Key, OpenAlert, OpenAlerts
 from engine.node_ids import shown_name
-from engine.secrets import scrub, without_secrets
+from engine.secrets.scrubber import scrub, without_secrets
 from engine.times import duration_seconds, parse_duration
 
 _WAITS = (1.0, 5.0, 25.0)
@@ -85,9 +85,9 @@ def _seconds(key: str, settings: Mapping[str, Any]) -> float | None:
     """Seconds of a duration; None: there is none."""
     if (text := settings.get(key)) is None:
         return None
-    if (made := parse_duration(str(text))) is None:
+    if (duration := parse_duration(str(text))) is None:
         raise ProjectError("bad-value", f"'{key}' of 'alerts' is not a duration", f"Write {key}: 5 minutes.")
-    return float(duration_seconds(made))
+    return float(duration_seconds(duration))
 
 
 def _count(key: str, settings: Mapping[str, Any]) -> int | None:
@@ -121,27 +121,29 @@ class Alerts:
     _ended: threading.Event = field(default_factory=threading.Event)
     _thread: threading.Thread | None = None
 
-    def look(self, status: Mapping[str, Any]) -> None:
+    def check(self, status: Mapping[str, Any]) -> None:
         """Send what is newly wrong and what is over; before the process has its nodes, nothing is known."""
         if status["started_at"] is None or status["stopped_at"] is not None:
             return
         target = status["target"]
         if self._loaded != target and not self.load(target):
             return
-        marks = {model: len(found) and found[-1] for model, found in self._bad.items()}
-        wrong = {(alert, node): message for node, alert, message in self._wrong(status)}
-        wrong |= self._unsure(status)
-        now = {key: self._open.get(key) or OpenAlert(text, status["at"]) for key, text in wrong.items()}
-        messages = [_message(status, "firing", key, alert) for key, alert in now.items() if key not in self._open]
-        messages += [_message(status, "resolved", key, alert) for key, alert in self._open.items() if key not in now]
-        if messages or marks != {model: found[-1] for model, found in self._bad.items()}:
+        marks = {model: len(counts) and counts[-1] for model, counts in self._bad.items()}
+        problems = {(alert, node): message for node, alert, message in self._problems(status)}
+        problems |= self._undecided(status)
+        current = {key: self._open.get(key) or OpenAlert(text, status["at"]) for key, text in problems.items()}
+        messages = [_message(status, "firing", key, alert) for key, alert in current.items() if key not in self._open]
+        messages += [
+            _message(status, "resolved", key, alert) for key, alert in self._open.items() if key not in current
+        ]
+        if messages or marks != {model: counts[-1] for model, counts in self._bad.items()}:
             try:
-                self.store.save(target, now, self._bad, messages)
+                self.store.save(target, current, self._bad, messages)
             except sqlite3.Error as error:
                 # What is not stored is not sent: it is tried again with the next status.
                 self.failed = f"alerts cannot be stored: {error}"
                 return
-            self._open = now
+            self._open = current
         if messages:
             self._send()
 
@@ -157,12 +159,12 @@ class Alerts:
         self._send()
         return True
 
-    def _unsure(self, status: Mapping[str, Any]) -> dict[Key, str]:
+    def _undecided(self, status: Mapping[str, Any]) -> dict[Key, str]:
         """The open alerts of which nobody knows now whether they are over."""
         unknown = {("lag", node["name"]) for node in status["nodes"] if node["lag_seconds"] is None}
         return {key: alert.message for key, alert in self._open.items() if key in unknown}
 
-    def _wrong(self, status: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
+    def _problems(self, status: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
         rules = self.rules
         for node in status["nodes"]:
             name = node["name"]
@@ -218,14 +220,14 @@ class Alerts:
     def _deliver(self, record: Mapping[str, Any]) -> bool:
         """Send a message; False: the process ends, and a later one sends it."""
         content = scrub(json.dumps(record)).encode()
-        done = True
+        delivered = True
         if (address := self.rules.url) is not None:
-            done = self._try(lambda: self._post(address, content))
+            delivered = self._try(lambda: self._post(address, content))
         if self.rules.command:
-            done = self._try(lambda: self._run(content)) and done
-        if done:
-            self.store.sent(record["id"])
-        return done
+            delivered = self._try(lambda: self._run(content)) and delivered
+        if delivered:
+            self.store.forget(record["id"])
+        return delivered
 
     def _try(self, send: Callable[[], str]) -> bool:
         """Send, and try again after a while; what the other side rejects is not. False: the process ended meanwhile."""
@@ -252,14 +254,14 @@ class Alerts:
         if self.rules.token:
             headers["Authorization"] = f"Bearer {self.rules.token}"
         deadline = time.monotonic() + self.rules.timeout
-        answer = exchange(
+        response = exchange(
             "POST", address, headers, content,
             timeout=self.rules.timeout, deadline=deadline, most_bytes=_ANSWER_BYTES, ca=authorities(),
         )  # fmt: skip
-        if answer.status >= _SERVER_ERROR or answer.status == _TOO_MANY:
-            raise OSError(f"the webhook answers with {answer.status}")
+        if response.status >= _SERVER_ERROR or response.status == _TOO_MANY:
+            raise OSError(f"the webhook answers with {response.status}")
         # A redirect is not followed: the alert did not arrive.
-        return f"the webhook rejects alerts with {answer.status}" if answer.status >= _REDIRECT else ""
+        return f"the webhook rejects alerts with {response.status}" if response.status >= _REDIRECT else ""
 
     def _run(self, content: bytes) -> str:
         """Run the command, without secrets in its environment.

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from engine.plan import Plan
     from engine.plan.actions.action import Unread, UnreadRecords
     from engine.sources import Place
-    from engine.sources.answers import UnreadTimes
+    from engine.sources.traits import UnreadTimes
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,44 +55,44 @@ class LagReader:
     def _lag(self, unread: Unread, place: Place) -> Lag:
         count = unread.present if unread.count is None else unread.count
         oldest = self._written_at(unread.records, place) if unread.records is not None else unread.oldest_at
-        return Lag(unread.name, unread.what, count, oldest)
+        return Lag(unread.name, unread.unit, count, oldest)
 
     def _written_at(self, records: UnreadRecords, place: Place) -> float | None:
         """When the oldest of some records was written; None: not known."""
-        from engine.sources import answers_of
+        from engine.sources import source_traits
 
-        made = answers_of(records.spec.format).unread_times
-        if made is None:
+        reader_type = source_traits(records.spec.format).unread_times
+        if reader_type is None:
             return None
-        if made not in self._times:
-            self._times[made] = made()
+        if reader_type not in self._times:
+            self._times[reader_type] = reader_type()
         try:
-            found = self._times[made].oldest(records.spec, place, records.offsets, records.topics)
+            lags = self._times[reader_type].oldest(records.spec, place, records.offsets, records.topics)
         except EngineError:
             return None
-        return min(found.values(), default=None)
+        return min(lags.values(), default=None)
 
 
-def is_behind(found: Iterable[Lag]) -> bool:
-    return any(lag.count for lag in found)
+def is_behind(lags: Iterable[Lag]) -> bool:
+    return any(lag.count for lag in lags)
 
 
-def seconds_unread(found: Iterable[Lag], at: float) -> float | None:
+def seconds_unread(lags: Iterable[Lag], at: float) -> float | None:
     """Return the age of the oldest unread input; 0: all is read; None: not known.
 
     An input whose oldest record is not known may have an older one: the age is a lower bound then.
     """
-    inputs = tuple(found)
+    inputs = tuple(lags)
     if all(lag.count == 0 for lag in inputs):
         return 0.0 if inputs else None
     oldest = min((lag.oldest_at for lag in inputs if lag.oldest_at is not None), default=None)
     return None if oldest is None else round(max(at - oldest, 0.0), 1)
 
 
-def totals(found: Iterable[Lag]) -> Mapping[str, int]:
+def totals(lags: Iterable[Lag]) -> Mapping[str, int]:
     """Sum what is known by its unit: `{"files": 3}`."""
     sums: dict[str, int] = {}
-    for lag in found:
+    for lag in lags:
         if lag.what and lag.count is not None:
             sums[lag.what] = sums.get(lag.what, 0) + lag.count
     return sums

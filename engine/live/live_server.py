@@ -32,7 +32,7 @@ from engine.live.standing import standings
 from engine.live.status import healthy
 from engine.live.status_record import StatusRecord
 from engine.node_ids import shown_name
-from engine.secrets import scrubbed, scrubber
+from engine.secrets.scrubber import scrub_record, scrubber
 
 _TYPES = {".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8"}
 _JSON = "application/json; charset=utf-8"
@@ -72,7 +72,7 @@ def serve(
     ended = Event()
     if data is not None:
         observer.readers.append(data.on_event)
-    added = Additions(_Answers(observer, ended, data).answer, first_page, _PROBES)
+    added = Additions(_LivePages(observer, ended, data).answer, first_page, _PROBES)
     opened: AbstractContextManager[SiteServer] = serving(site, access, port, additions=added)
     with opened as server:
         thread = Thread(target=server.serve_forever, args=(0.1,), name="engine-live-page", daemon=True)
@@ -93,7 +93,7 @@ def first_page(content: bytes) -> bytes:
     return changed.replace(b"form-action 'none';", b"form-action 'none'; connect-src 'self';", 1)
 
 
-class _Answers:
+class _LivePages:
     def __init__(self, observer: Observer, ended: Event, data: LiveSite | None = None) -> None:
         self._observer = observer
         self._ended = ended
@@ -113,9 +113,9 @@ class _Answers:
 
     def answer(self, path: str, query: str) -> ServedAnswer | None:
         """The answer for a path; None: it is not of the live page."""
-        if (made := self._paths.get(path)) is not None:
+        if (respond := self._paths.get(path)) is not None:
             try:
-                return made(dict(parse_qsl(query, max_num_fields=10)))
+                return respond(dict(parse_qsl(query, max_num_fields=10)))
             except ValueError:
                 return ServedAnswer(_TEXT, b"400 Bad Request\n", HTTPStatus.BAD_REQUEST)
         if self._data is not None and (file := _DATA_FILE.fullmatch(path)) is not None:
@@ -130,7 +130,7 @@ class _Answers:
 
     def _events(self) -> Iterator[bytes]:
         """The status when it changes, at most once a second: all nodes first, then those that changed."""
-        sent: dict[str, str] = {}
+        sent_nodes: dict[str, str] = {}
         # A browser that was connected before may have nodes that have gone since.
         first = True
         state, end, beat = (-1, ""), time.monotonic() + _STREAM_SECONDS, 0.0
@@ -139,29 +139,36 @@ class _Answers:
             if now != state or time.monotonic() - beat > _BEAT:
                 state = now
                 status = shown_status(self._observer.status.to_json())
-                kept = {node["node"]: json.dumps(_steady(node)) for node in status["nodes"]}
-                gone = sent.keys() - kept.keys()
-                status["nodes"] = [node for node in status["nodes"] if sent.get(node["node"]) != kept[node["node"]]]
-                more = {"gone": sorted(gone), "problem": self._observer.problem, "site": now[1], "all": first}
+                current_nodes = {node["node"]: json.dumps(_steady(node)) for node in status["nodes"]}
+                removed = sent_nodes.keys() - current_nodes.keys()
+                status["nodes"] = [
+                    node for node in status["nodes"] if sent_nodes.get(node["node"]) != current_nodes[node["node"]]
+                ]
+                stream_fields = {
+                    "gone": sorted(removed),
+                    "problem": self._observer.problem,
+                    "site": now[1],
+                    "all": first,
+                }
                 first = False
-                yield f"data: {_text({**status, **more})}\n\n".encode()
-                sent, beat = kept, time.monotonic()
+                yield f"data: {_text({**status, **stream_fields})}\n\n".encode()
+                sent_nodes, beat = current_nodes, time.monotonic()
             self._ended.wait(_EACH)
 
     def _turns(self, query: Mapping[str, str]) -> ServedAnswer:
         since, until = self._range(query, "")
-        found = turn_history.turns(
+        turns = turn_history.turns(
             self._observer.history.path, node=query.get("node", ""), since=since, until=until, limit=_MOST_TURNS
         )
-        return _json([{**turn, "name": shown_name(turn["node"])} for turn in found])
+        return _json([{**turn, "name": shown_name(turn["node"])} for turn in turns])
 
     def _series(self, query: Mapping[str, str]) -> ServedAnswer:
         path, node = self._observer.history.path, query.get("node", "")
         since, until = self._range(query, node)
         step = max(1, round((until - since) / 60 / _POINTS))
-        found = turn_history.series(path, node, since=since, until=until, step=step)
+        turns = turn_history.series(path, node, since=since, until=until, step=step)
         first = turn_history.extent(path, node)
-        return _json({"from": since, "to": until, "step": step, "first": first and first[0], "rows": found})
+        return _json({"from": since, "to": until, "step": step, "first": first and first[0], "rows": turns})
 
     def _range(self, query: Mapping[str, str], node: str) -> tuple[float, float]:
         """The times that are asked for: `from` and `to`, the last `hours`, or those of a model that has data."""
@@ -195,8 +202,8 @@ class _Answers:
 
 
 def shown_status(status: StatusRecord) -> dict[str, Any]:
-    found = standings(status["nodes"])
-    return {**status, "nodes": [{**node, **asdict(found[node["node"]])} for node in status["nodes"]]}
+    turns = standings(status["nodes"])
+    return {**status, "nodes": [{**node, **asdict(turns[node["node"]])} for node in status["nodes"]]}
 
 
 def _steady(node: Mapping[str, Any]) -> dict[str, Any]:
@@ -225,4 +232,4 @@ def _json(record: Any) -> ServedAnswer:
 def _text(record: Any) -> str:
     r"""A record as JSON, without secrets; what cannot be seen in its texts is written out (`\x1b`, `\u202e`)."""
     clean = scrubber()
-    return json.dumps(scrubbed(record, lambda text: visible(clean(text))), allow_nan=False)
+    return json.dumps(scrub_record(record, lambda text: visible(clean(text))), allow_nan=False)

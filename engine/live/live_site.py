@@ -33,7 +33,7 @@ from engine.events import (
 from engine.node_ids import TESTS
 from engine.runtime.context.run_results import FILE as RESULTS
 from engine.runtime.context.run_results import as_dict
-from engine.secrets import scrubbed, scrubber
+from engine.secrets.scrubber import scrub_record, scrubber
 from engine.target_folder import TargetFolder
 
 # Data of pages that ask all the time take this part of the time, at most.
@@ -51,15 +51,15 @@ class LiveSite:
 
     Attributes:
         compiled: gives the project as it is used now.
-        kept: gives the ids of what is kept running: of these the results of earlier commands are not shown.
+        running_ids: gives the ids of what is kept running: of these the results of earlier commands are not shown.
     """
 
     compiled: Callable[[], Compiled]
-    kept: Callable[[], Iterable[str]]
+    running_ids: Callable[[], Iterable[str]]
     target_dir: Path
     # What has happened; held for microseconds, because events wait for it.
     _noting: threading.Lock = field(default_factory=threading.Lock)
-    _used: Compiled | None = None
+    _current: Compiled | None = None
     _project: int = 0
     _runs: int = 0
     _stamps: tuple[Any, ...] = ()
@@ -93,13 +93,13 @@ class LiveSite:
         """The version of the data: of the project, a dot, and of its runs."""
         compiled = self.compiled()
         with TargetFolder(self.target_dir) as folder:
-            stamps = tuple(folder.seen(name) for name in (RESULTS, FRESHNESS))
+            stamps = tuple(folder.file_stamp(name) for name in (RESULTS, FRESHNESS))
         with self._noting:
-            if compiled is not self._used:
-                self._used, self._changed = compiled, None
+            if compiled is not self._current:
+                self._current, self._changed = compiled, None
                 self._project += 1
-                own = compiled.manifest.nodes
-                self._tests = {test: ended for test, ended in self._tests.items() if test in own}
+                project_nodes = compiled.manifest.nodes
+                self._tests = {test: ended for test, ended in self._tests.items() if test in project_nodes}
             if stamps != self._stamps:
                 self._stamps = stamps
                 self._runs += 1
@@ -143,13 +143,13 @@ class LiveSite:
         self._version, self._made_at = version, time.monotonic()
         self._took = self._made_at - begin
 
-    def _read(self, before: Facts | None, changed: Collection[str] | None) -> Facts:
+    def _read(self, previous_facts: Facts | None, changed: Collection[str] | None) -> Facts:
         compiled = self.compiled()
         tables: Mapping[str, StoredTable] = read_tables(compiled.manifest, compiled.target.catalog, changed)
         marks: Mapping[str, datetime] = read_watermarks(compiled.manifest, compiled.target, changed)
-        if before is not None and changed is not None:
-            tables = {**_without(before.tables, changed), **tables}
-            marks = {**_without(before.watermarks, changed), **marks}
+        if previous_facts is not None and changed is not None:
+            tables = {**_without(previous_facts.tables, changed), **tables}
+            marks = {**_without(previous_facts.watermarks, changed), **marks}
         run, fresh = self._last_run(compiled.manifest), read_freshness(self.target_dir)
         return Facts(compiled.manifest, run, tables, fresh, datetime.now(UTC), marks)
 
@@ -157,27 +157,29 @@ class LiveSite:
         """How tests ended here, and how what is not kept running ended in other commands."""
         with self._noting:
             ended = tuple(self._tests.values())
-        here = read_results(as_dict(fold(ended), manifest.project)).nodes
-        stored, kept = last_run(self.target_dir), frozenset(self.kept())
-        others = {id_: run for id_, run in stored.nodes.items() if not _is_kept(manifest, id_, kept)}
-        return replace(stored, nodes={**others, **here})
+        own_results = read_results(as_dict(fold(ended), manifest.project)).nodes
+        last_results, running_nodes = last_run(self.target_dir), frozenset(self.running_ids())
+        other_results = {
+            id_: run for id_, run in last_results.nodes.items() if not _is_running(manifest, id_, running_nodes)
+        }
+        return replace(last_results, nodes={**other_results, **own_results})
 
     def _script(self, name: str) -> bytes | None:
         if self._facts is None or (record := data_record(self._facts, name)) is None:
             return None
         if name == "index":
             record = {**record, "live": self._version}
-        return data_script(name, scrubbed(record, scrubber()))
+        return data_script(name, scrub_record(record, scrubber()))
 
 
 def _project(version: str) -> str:
     return version.partition(".")[0]
 
 
-def _without(of: Mapping[str, _Value], ids: Collection[str]) -> dict[str, _Value]:
-    return {id_: value for id_, value in of.items() if id_ not in ids}
+def _without(values: Mapping[str, _Value], ids: Collection[str]) -> dict[str, _Value]:
+    return {id_: value for id_, value in values.items() if id_ not in ids}
 
 
-def _is_kept(manifest: Manifest, id_: str, kept: Collection[str]) -> bool:
-    of = getattr(manifest.nodes.get(id_), "model", id_)
-    return not {of, f"{TESTS}{of}"}.isdisjoint(kept)
+def _is_running(manifest: Manifest, id_: str, running_nodes: Collection[str]) -> bool:
+    values = getattr(manifest.nodes.get(id_), "model", id_)
+    return not {values, f"{TESTS}{values}"}.isdisjoint(running_nodes)

@@ -75,7 +75,7 @@ METRICS = (
         lambda node: [({}, sum(one["memory_bytes"] for one in node["held"]))],
     ),
     Metric(
-        "headrace_model_lag", "gauge", "What is unread of an input; unit: files, offsets, snapshots or tables.",
+        "headrace_model_lag", "gauge", "Unread part of an input; unit: files, offsets, snapshots or tables.",
         lambda node: [({"input": lag["input"], "unit": lag["what"] or ""}, lag["count"]) for lag in node["lag"]],
     ),
     Metric(
@@ -90,9 +90,9 @@ METRICS = (
         "headrace_model_watermark_timestamp_seconds", "gauge", "The watermark.",
         lambda node: [({}, seconds_of(node["watermark"]) if node["watermark"] else None)],
     ),
-    Metric("headrace_model_last_turn_seconds", "gauge", "How long the last turn took.", _value("last_turn_seconds")),
+    Metric("headrace_model_last_turn_seconds", "gauge", "Duration of the last run.", _value("last_turn_seconds")),
     Metric(
-        "headrace_model_tests_failing", "gauge", "Tests that failed in the last turn.",
+        "headrace_model_tests_failing", "gauge", "Tests that failed in the last run.",
         lambda node: [({}, len(node["tests_failing"]))],
     ),
 )  # fmt: skip

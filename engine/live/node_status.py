@@ -97,7 +97,7 @@ class RowRate:
         self._last = max(self._last, now)
 
 
-_KEPT = frozenset({
+_PERSISTENT_FIELDS = frozenset({
     "kind", "relation", "note", "rows_in", "rows_out", "late", "duplicates", "quarantined", "state_rows", "batches",
     "bad_records", "bad_reasons", "failed_checks", "last_commit", "snapshot_id", "watermark", "watermark_held",
     "ahead_since", "turns", "failed_turns", "failures", "restarts", "last_turn_seconds", "tests_failing",
@@ -175,19 +175,19 @@ class NodeStatus:
     progress: Progress = field(default_factory=Progress)
     rate: RowRate = field(default_factory=RowRate)
 
-    def kept(self, at: float, rule: StallRule) -> dict[str, Any]:
+    def persistent_record(self, at: float, rule: StallRule) -> dict[str, Any]:
         """Return what a later process is to know: sums and last values, not what the node was doing."""
         return {
             "stalled": self.stalled(at, rule),
             "lag": [asdict(lag) for lag in self.lag],
-            **{name: getattr(self, name) for name in _KEPT},
+            **{name: getattr(self, name) for name in _PERSISTENT_FIELDS},
             "held": [asdict(one) for one in self.held],
             "error": asdict(self.error),
         }
 
     def restore(self, record: Mapping[str, Any]) -> None:
         """Take what an earlier process knew; what failed there fails until a turn or a plan says otherwise."""
-        for name in _KEPT & record.keys():
+        for name in _PERSISTENT_FIELDS & record.keys():
             setattr(self, name, record[name])
         self.held = tuple(HeldInState(**one) for one in record.get("held", ()))
         self.lag = tuple(Lag(**one) for one in record.get("lag", ()))
@@ -201,7 +201,7 @@ class NodeStatus:
     def batch(self, event: BatchCommitted, at: float) -> None:
         self.state_rows, self.held = event.state_rows, event.held
         self.watermark = event.watermark or self.watermark
-        self.progress.made(at)
+        self.progress.note_progress(at)
         if event.rows_out or event.rows_deleted:
             self.last_commit, self.snapshot_id = at, event.snapshot_id or self.snapshot_id
         if event.replayed:
@@ -261,16 +261,16 @@ class NodeStatus:
         else:
             self.failures = 0
             self.error.over()
-            self.progress.made(at)
+            self.progress.note_progress(at)
 
     def stop(self, at: float) -> None:
         if self.state in {NodeState.RUNNING, NodeState.QUEUED}:
             self.state, self.reason, self.until, self.since = NodeState.IDLE, "", "", at
 
-    def read(self, found: tuple[Lag, ...], at: float) -> None:
-        self.lag = found
-        if is_behind(found) or all(lag.count == 0 for lag in found):
-            self.progress.unread(at, found=is_behind(found))
+    def read(self, lags: tuple[Lag, ...], at: float) -> None:
+        self.lag = lags
+        if is_behind(lags) or all(lag.count == 0 for lag in lags):
+            self.progress.note_unread(at, is_unread=is_behind(lags))
 
     def stalled(self, at: float, rule: StallRule) -> str:
         """Return why it counts as stalled; empty if it does not, or has failed, which says more."""
@@ -283,8 +283,12 @@ class NodeStatus:
         if self.lag:
             idle = self.progress.idle_seconds(at, rule.due_at, is_known=is_known, on_schedule=rule.on_schedule)
         if idle >= rule.after:
-            what = "there is unread input, and nothing was read" if is_known else "a turn runs, and nothing was read"
-            return f"{what} for {round(idle)} s"
+            problem = (
+                "there is unread input, and nothing was read"
+                if is_known
+                else "a run is in progress, and nothing was read"
+            )
+            return f"{problem} for {round(idle)} s"
         if self.progress.is_expected and self.ahead_since is not None and at - self.ahead_since >= rule.after:
             return f"rows are discarded as late: the watermark {self.watermark} is more than a day ahead of the clock"
         return ""

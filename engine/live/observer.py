@@ -72,7 +72,7 @@ class Observer:
         for reader in self.readers:
             reader(event)
 
-    def kept(self) -> list[str]:
+    def node_ids(self) -> list[str]:
         return [node["node"] for node in self.status.to_json()["nodes"]]
 
     @property
@@ -95,7 +95,7 @@ def observing(
     target_dir: Path,
     owners: Mapping[str, str],
     lags: Lags | None = None,
-    looks: tuple[Look, ...] = (),
+    checks: tuple[Look, ...] = (),
     *,
     stall_rules: StallRules = usual_rule,
     beat: Callable[[], float] = time.monotonic,
@@ -117,13 +117,13 @@ def observing(
     with ExitStack() as stack:
         lock = stack.enter_context(status_file.hold(target_dir))
         history = TurnHistory(target_dir)
-        status = LiveStatus(owners, stall_rules=stall_rules, kept=history.kept)
+        status = LiveStatus(owners, stall_rules=stall_rules, restored_nodes=history.stored_nodes)
         observer = Observer(target_dir, status, history, beat)
         observer.log.extend(history.lines())
         stack.callback(observer.history.close)
         ended = threading.Event()
         thread = threading.Thread(
-            target=_watch, args=(observer, lock, lags, looks, ended), name="engine-live-observer", daemon=True
+            target=_watch, args=(observer, lock, lags, checks, ended), name="engine-live-observer", daemon=True
         )
         thread.start()
         try:
@@ -135,30 +135,30 @@ def observing(
 
 
 def _watch(
-    observer: Observer, lock: BinaryIO, lags: Lags | None, looks: tuple[Look, ...], ended: threading.Event
+    observer: Observer, lock: BinaryIO, lags: Lags | None, checks: tuple[Look, ...], ended: threading.Event
 ) -> None:
-    written, asked, busy = -1, 0.0, 0.0
+    written_revision, asked_at, busy = -1, 0.0, 0.0
     while not ended.wait(_EACH):
         status_file.note_beat(lock, observer.beat())
         begin = time.monotonic()
         # A poll that takes long is asked less often.
-        if lags is not None and begin - asked > max(_LAGS_EACH, 20 * busy):
+        if lags is not None and begin - asked_at > max(_LAGS_EACH, 20 * busy):
             try:
                 observer.status.note_lags(lags())
             except Exception as error:  # noqa: BLE001 - a reader of events stops nothing
-                observer.problem = f"what is unread cannot be found out: {error}"
-            asked = time.monotonic()
-            busy = asked - begin
+                observer.problem = f"the unread input cannot be determined: {error}"
+            asked_at = time.monotonic()
+            busy = asked_at - begin
         revision = observer.status.revision
-        if revision == written and not looks:
+        if revision == written_revision and not checks:
             continue
         status = observer.status.to_json()
-        if revision != written:
+        if revision != written_revision:
             observer.write(status)
-            written = revision
-        for look in looks:
+            written_revision = revision
+        for check in checks:
             try:
-                look(status)
+                check(status)
             except Exception as error:  # noqa: BLE001 - likewise
                 observer.problem = str(error)
 
@@ -175,13 +175,14 @@ def line_of(event: Event) -> tuple[str, str, str] | None:  # noqa: PLR0911 - one
         case NodeStateChanged(state=NodeState.STANDBY) | NodeStateChanged(took_over=True):
             return event.at, "info", f"{shown_name(event.node)}: {event.state.value}: {event.reason}"
         case ProjectReloaded():
-            text = event.rejection or f"project read again, {len(event.changed)} nodes changed"
+            changed = len(event.changed)
+            text = event.rejection or f"project reloaded, {changed} node{'s' * (changed != 1)} changed"
             return event.at, "error" if event.rejected else "info", text
         case MaintenanceFinished():
             level = "error" if event.failed else "info"
             return event.at, level, f"{shown_name(event.node)}: maintenance: {event.message or 'nothing to do'}"
         case SessionClosed():
-            return event.at, "info", f"Java given back: {event.reason}"
+            return event.at, "info", f"Spark JVM shut down: {event.reason}"
         case LiveStopped():
             return event.at, "info", f"stopped: {event.reason}"
         case Diagnosed():

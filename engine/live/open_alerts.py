@@ -105,7 +105,7 @@ class OpenAlerts:
                 text = "select content from messages order by number limit ?"
                 return [json.loads(content) for (content,) in db.execute(text, (_MOST_UNSENT,))]
 
-    def sent(self, id_: str) -> None:
+    def forget(self, id_: str) -> None:
         """Forget a message, which was sent or never will be."""
         with self._lock:
             if self.path is None:

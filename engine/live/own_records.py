@@ -30,14 +30,14 @@ def sealed(content: bytes, target_dir: Path, name: str) -> bytes:
     return content[:-1] + _BEFORE + _seal(key, content, target_dir, name) + _AFTER
 
 
-def proven(content: bytes, target_dir: Path, name: str) -> bytes | None:
+def verified(content: bytes, target_dir: Path, name: str) -> bytes | None:
     """Return the object without its seal; None: this user did not write it, or not there."""
     key = _key(make=False)
     if key is None or len(content) <= _LENGTH:
         return None
-    plain, end = content[:-_LENGTH] + b"}", content[-_LENGTH:]
-    seal = _BEFORE + _seal(key, plain, target_dir, name) + _AFTER
-    return plain if hmac.compare_digest(seal, end) else None
+    unsealed, end = content[:-_LENGTH] + b"}", content[-_LENGTH:]
+    seal = _BEFORE + _seal(key, unsealed, target_dir, name) + _AFTER
+    return unsealed if hmac.compare_digest(seal, end) else None
 
 
 def _seal(key: bytes, content: bytes, target_dir: Path, name: str) -> bytes:
@@ -73,11 +73,11 @@ def _create(path: Path) -> None:
     Raises:
         OSError: it cannot be written.
     """
-    fresh = path.with_name(f".{os.getpid()}.{secrets.token_hex(4)}.tmp")
-    descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    temporary = path.with_name(f".{os.getpid()}.{secrets.token_hex(4)}.tmp")
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     try:
         with os.fdopen(descriptor, "wb") as file:
             file.write(secrets.token_bytes(_BYTES))
-        fresh.replace(path)
+        temporary.replace(path)
     finally:
-        fresh.unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)

@@ -37,19 +37,19 @@ class Progress:
     stalled_before: str = ""
     is_expected: bool = True
 
-    def made(self, at: float) -> None:
+    def note_progress(self, at: float) -> None:
         self.moved_at = max(self.moved_at, at)
         self.stalled_before = ""
 
-    def unread(self, at: float, *, found: bool) -> None:
-        self.unread_since = (at if self.unread_since is None else self.unread_since) if found else None
-        self.stalled_before = self.stalled_before if found else ""
+    def note_unread(self, at: float, *, is_unread: bool) -> None:
+        self.unread_since = (at if self.unread_since is None else self.unread_since) if is_unread else None
+        self.stalled_before = self.stalled_before if is_unread else ""
 
     def state(self, state: NodeState, at: float) -> None:
         """Take the state of the node: time begins to count when something is expected of it again."""
         expected = state in _EXPECTED
         if expected and not self.is_expected:
-            self.made(at)
+            self.note_progress(at)
         self.is_expected = expected
         if state is NodeState.QUEUED:
             self.queued_since = at if self.queued_since is None else self.queued_since
@@ -78,7 +78,7 @@ class Progress:
             return 0.0
         since = max(since, self.moved_at)
         due = due_at(since)
-        begun = self.queued_since if on_schedule and self.queued_since is not None else self.turn_since
-        if begun is not None:
-            due = max(since, begun) if on_schedule else min(due, max(since, begun))
+        turn_begin = self.queued_since if on_schedule and self.queued_since is not None else self.turn_since
+        if turn_begin is not None:
+            due = max(since, turn_begin) if on_schedule else min(due, max(since, turn_begin))
         return max(0.0, at - due)

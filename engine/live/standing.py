@@ -54,19 +54,19 @@ def standing(node: NodeRecord, tests: NodeRecord | None = None) -> Standing:
     if state is NodeState.FAILED:
         return Standing("failed", "bad", reasons)
     if node["failures"]:
-        return Standing(_both("failing", _RETRIES.get(state)), "bad", reasons)
+        return Standing(_with_meanwhile("failing", _RETRIES.get(state)), "bad", reasons)
     if failing:
         word = f"{len(failing)} {'test' if len(failing) == 1 else 'tests'} failing"
-        return Standing(_both(word, _MEANWHILE.get(state)), "bad", reasons)
+        return Standing(_with_meanwhile(word, _MEANWHILE.get(state)), "bad", reasons)
     if node["health"] == "failed" or (tests is not None and tests["health"] == "failed"):
         # The tests could not be run.
-        return Standing(_both("failing", _MEANWHILE.get(state)), "bad", reasons)
+        return Standing(_with_meanwhile("failing", _MEANWHILE.get(state)), "bad", reasons)
     if node["health"] == "stalled":
-        return Standing(_both("stalled", _MEANWHILE.get(state)), "warn", reasons)
+        return Standing(_with_meanwhile("stalled", _MEANWHILE.get(state)), "warn", reasons)
     return Standing(state.value, _TONES.get(state, ""), reasons)
 
 
-def _both(word: str, meanwhile: str | None) -> str:
+def _with_meanwhile(word: str, meanwhile: str | None) -> str:
     return f"{word}, {meanwhile}" if meanwhile else word
 
 

@@ -74,7 +74,7 @@ class LiveStatus:
     Attributes:
         revision: grows with each change.
         owners: the model that each test is of, by their ids; a test of none counts for itself.
-        kept: what an earlier process knew of the nodes of a target, by id (`NodeStatus.kept`).
+        kept: what an earlier process knew of the nodes of a target, by id (`NodeStatus.persistent_record`).
     """
 
     def __init__(
@@ -83,7 +83,7 @@ class LiveStatus:
         *,
         stall_rules: StallRules = usual_rule,
         clock: Clock | None = None,
-        kept: Callable[[str], Mapping[str, Mapping[str, Any]]] = lambda _: {},
+        restored_nodes: Callable[[str], Mapping[str, Mapping[str, Any]]] = lambda _: {},
     ) -> None:
         self.owners: Mapping[str, str] = dict(owners or {})
         self.nodes: dict[str, NodeStatus] = {}
@@ -92,7 +92,7 @@ class LiveStatus:
         self.revision = 0
         self.stall_rules = stall_rules
         self._clock = clock or Clock()
-        self._kept = kept
+        self._restored_nodes = restored_nodes
         self._restored: Mapping[str, Mapping[str, Any]] = {}
         self._lock = threading.RLock()
         self._started = LiveStarted("", "", (), 0, "")
@@ -121,7 +121,7 @@ class LiveStatus:
         match event:
             case LiveStarted():
                 self._started, self._stopped = event, None
-                self._restored = self._kept(event.target)
+                self._restored = self._restored_nodes(event.target)
                 self._keep(event.nodes, seconds_of(event.at), begins=True)
             case LiveStopped():
                 self._stop(event)
@@ -132,12 +132,12 @@ class LiveStatus:
                 self._session = "closed"
             case ModelStarted():
                 self._session = "open"
-                self._of(event.node).kind = event.kind
-                self._of(event.node).relation = event.relation
+                self._status_of(event.node).kind = event.kind
+                self._status_of(event.node).relation = event.relation
             case BatchCommitted():
-                self._of(event.node).batch(event, at)
+                self._status_of(event.node).batch(event, at)
             case ModelFinished():
-                self._of(event.node).model(event, seconds_of(event.at) if event.at else at)
+                self._status_of(event.node).model(event, seconds_of(event.at) if event.at else at)
             case TestFinished():
                 self._test(event)
             case NodeStateChanged() | NodeTurnStarted() | NodeTurnFinished():
@@ -151,7 +151,7 @@ class LiveStatus:
             status.stop(seconds_of(event.at))
 
     def _turn(self, event: NodeStateChanged | NodeTurnStarted | NodeTurnFinished) -> None:
-        status, at = self._of(event.node), seconds_of(event.at)
+        status, at = self._status_of(event.node), seconds_of(event.at)
         match event:
             case NodeStateChanged():
                 status.change(event, at)
@@ -174,16 +174,16 @@ class LiveStatus:
 
         A node that is added while the process runs begins again: what it had to do in an earlier life is over.
         """
-        again = {node for node in nodes if node not in self.nodes and (node in self._all or not begins)}
+        re_added = {node for node in nodes if node not in self.nodes and (node in self._all or not begins)}
         self.nodes = {node: self._all.get(node) or self._new(node, at) for node in nodes}
-        for node in again:
+        for node in re_added:
             self.nodes[node].begin_again(at)
         for status in self.nodes.values():
-            gone = [test for test in status.tests_failing if self.owners and test not in self.owners]
-            for test in gone:
+            removed_tests = [test for test in status.tests_failing if self.owners and test not in self.owners]
+            for test in removed_tests:
                 del status.tests_failing[test]
 
-    def _of(self, node: str) -> NodeStatus:
+    def _status_of(self, node: str) -> NodeStatus:
         """The status of a node; one that is not kept running any more may end its turn, and is not shown."""
         status = self._all.get(node) or self._new(node, self._clock.wall())
         if not self._started.nodes:
@@ -198,13 +198,13 @@ class LiveStatus:
     def to_keep(self) -> tuple[str, dict[str, dict[str, Any]]]:
         with self._lock:
             now = self._now(None)
-            nodes = {node: status.kept(now, self.stall_rules(node)) for node, status in self._all.items()}
+            nodes = {node: status.persistent_record(now, self.stall_rules(node)) for node, status in self._all.items()}
             return self._started.target, nodes
 
-    def note_lags(self, found: Mapping[str, tuple[Lag, ...]], at: float | None = None) -> None:
+    def note_lags(self, lags_by_node: Mapping[str, tuple[Lag, ...]], at: float | None = None) -> None:
         with self._lock:
             now = self._now(at)
-            for node, lag in found.items():
+            for node, lag in lags_by_node.items():
                 if node in self.nodes:
                     self.nodes[node].read(lag, now)
             self.revision += 1
@@ -243,8 +243,8 @@ class LiveStatus:
 
 
 def overall(healths: Iterable[str]) -> str:
-    found = set(healths)
-    return next((bad.value for bad in (Health.FAILED, Health.STALLED) if bad in found), Health.HEALTHY.value)
+    lags_by_node = set(healths)
+    return next((bad.value for bad in (Health.FAILED, Health.STALLED) if bad in lags_by_node), Health.HEALTHY.value)
 
 
 def healthy(status: StatusRecord) -> bool:

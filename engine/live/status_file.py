@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import BinaryIO
 
 from engine.errors import UsageError
-from engine.live.own_records import proven, sealed
+from engine.live.own_records import sealed, verified
 from engine.live.status_record import StatusRecord, status_record
 from engine.live.turn_history import FOLDER
-from engine.secrets import scrub
+from engine.secrets.scrubber import scrub
 from engine.target_folder import TargetFolder
 
 FILE = f"{FOLDER}/status.json"
@@ -42,8 +42,8 @@ def hold(target_dir: Path) -> BinaryIO:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError as error:
         file.close()
-        found = read(target_dir)
-        pid = found["pid"] if found else "unknown"
+        status = read(target_dir)
+        pid = status["pid"] if status else "unknown"
         raise UsageError(
             "usage",
             f"engine start runs already with this target folder (process {pid})",
@@ -108,8 +108,8 @@ def read(target_dir: Path) -> StatusRecord | None:
     """Return the last status that this user wrote there; None if there is none of this form."""
     with TargetFolder(target_dir) as folder:
         content = folder.read(FILE)
-    plain = proven(content, target_dir, FILE) if content else None
-    return status_record(plain) if plain else None
+    content_unsealed = verified(content, target_dir, FILE) if content else None
+    return status_record(content_unsealed) if content_unsealed else None
 
 
 def is_of_others(target_dir: Path) -> bool:

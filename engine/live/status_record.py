@@ -95,10 +95,10 @@ def status_record(content: bytes) -> StatusRecord | None:
     from engine.bounds.regular_file import parse_json
 
     try:
-        found = msgspec.convert(parse_json(content), StatusRecord)
+        record = msgspec.convert(parse_json(content), StatusRecord)
     except (ValueError, RecursionError):
         return None
-    return found if found["version"] == VERSION else None
+    return record if record["version"] == VERSION else None
 
 
 def aged(record: StatusRecord, now: float) -> StatusRecord:

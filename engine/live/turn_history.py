@@ -21,7 +21,7 @@ from typing import Any
 from engine import local_paths
 from engine.events import BatchCommitted, Event, ModelFinished, NodeStateChanged, NodeTurnFinished, NodeTurnStarted
 from engine.live import open_alerts
-from engine.live.own_records import proven, sealed
+from engine.live.own_records import sealed, verified
 from engine.target_folder import TargetFolder
 from engine.times import time_millis
 
@@ -52,7 +52,7 @@ _MESSAGE = 2_000
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class HistoryLimits:
     """How much of the past is kept, whichever bound is met first.
 
     Attributes:
@@ -95,10 +95,10 @@ class TurnHistory:
         ProjectError: `target-link`, `target-unwritable`.
     """
 
-    def __init__(self, target_dir: Path, kept: Kept | None = None) -> None:
+    def __init__(self, target_dir: Path, limits: HistoryLimits | None = None) -> None:
         self.path = target_dir / FILE
         self.note = ""  # what a user should know: the file was replaced, or cannot be written
-        self._kept = kept or Kept()
+        self._limits = limits or HistoryLimits()
         self._lock = threading.Lock()
         self._running: dict[str, _Turn] = {}
         self._turns: list[tuple[Any, ...]] = []
@@ -106,14 +106,14 @@ class TurnHistory:
         self._states: list[tuple[Any, ...]] = []
         self._lines: list[tuple[str, str, str]] = []
         self._nodes: dict[tuple[str, str], str] = {}
-        self._kept_nodes: dict[tuple[str, str], str] = {}
+        self._written_nodes: dict[tuple[str, str], str] = {}
         self._pruned = 0.0
-        self._connection = self._opened(target_dir)
+        self._connection = self._open_database(target_dir)
 
-    def _opened(self, target_dir: Path) -> sqlite3.Connection:
+    def _open_database(self, target_dir: Path) -> sqlite3.Connection:
         """Open the file, or replace one that this user did not make, that cannot be read or has another form."""
         try:
-            if _is_proven(target_dir):
+            if _is_verified(target_dir):
                 return _connect(self.path)
             if os.path.lexists(self.path):
                 self.note = f"{FILE} was not written here by you; the history begins again"
@@ -153,16 +153,16 @@ class TurnHistory:
     def keep(self, target: str, nodes: Mapping[str, Mapping[str, Any]]) -> None:
         texts = {(target, node): json.dumps(record) for node, record in nodes.items()}
         with self._lock:
-            self._nodes |= {key: text for key, text in texts.items() if self._kept_nodes.get(key) != text}
+            self._nodes |= {key: text for key, text in texts.items() if self._written_nodes.get(key) != text}
 
-    def kept(self, target: str) -> dict[str, dict[str, Any]]:
+    def stored_nodes(self, target: str) -> dict[str, dict[str, Any]]:
         rows = _rows(self.path, "select node, record from nodes where target = ?", (target,))
         return {row["node"]: json.loads(row["record"]) for row in rows}
 
     def lines(self) -> list[tuple[str, str, str]]:
         """Return the last lines of the log, the oldest first."""
-        found = list(_rows(self.path, "select * from log order by id desc limit ?", (self._kept.lines,)))
-        return [(row["at"], row["level"], row["line"]) for row in reversed(found)]
+        rows = list(_rows(self.path, "select * from log order by id desc limit ?", (self._limits.lines,)))
+        return [(row["at"], row["level"], row["line"]) for row in reversed(rows)]
 
     def _batch(self, event: BatchCommitted) -> None:
         bad = sum(event.bad_records.values())
@@ -223,7 +223,7 @@ class TurnHistory:
                 self._write(turns, series, states)
                 self._write_last(lines, nodes)
                 self._connection.commit()
-                self._kept_nodes |= nodes
+                self._written_nodes |= nodes
             except sqlite3.Error as error:
                 self._connection.rollback()
                 self.note = f"{FILE} cannot be written: {error}"
@@ -269,21 +269,21 @@ class TurnHistory:
         with self._lock:
             self._turns = [*turns, *self._turns][-_MOST_UNWRITTEN:]
             self._states = [*states, *self._states][-_MOST_UNWRITTEN:]
-            self._lines = [*lines, *self._lines][-self._kept.lines :]
+            self._lines = [*lines, *self._lines][-self._limits.lines :]
             self._nodes = nodes | self._nodes
 
     def prune(self, at: float | None = None) -> None:
-        oldest = (time.time() if at is None else at) - self._kept.days * _SECONDS_OF_A_DAY
+        oldest = (time.time() if at is None else at) - self._limits.days * _SECONDS_OF_A_DAY
         with self._connection as db:
             db.execute("delete from turns where end < ?", (oldest,))
             db.execute("delete from series where minute < ?", (int(oldest // 60),))
             db.execute("delete from states where at < ?", (oldest,))
-            bounds = (("turns", self._kept.turns), ("states", self._kept.states), ("log", self._kept.lines))
+            bounds = (("turns", self._limits.turns), ("states", self._limits.states), ("log", self._limits.lines))
             for table, most in bounds:
                 db.execute(f"delete from {table} where id <= (select max(id) from {table}) - ?", (most,))  # noqa: S608
             db.execute(
                 "delete from series where minute <= (select minute from series order by minute desc limit 1 offset ?)",
-                (self._kept.minutes,),
+                (self._limits.minutes,),
             )
 
     def close(self) -> None:
@@ -291,19 +291,19 @@ class TurnHistory:
         self._connection.close()
 
 
-def _is_proven(target_dir: Path) -> bool:
+def _is_verified(target_dir: Path) -> bool:
     with TargetFolder(target_dir) as folder:
         content = folder.read(_PROOF)
     try:
         identity = _identity(os.lstat(target_dir / FILE))
     except OSError:
         return False
-    return bool(content) and proven(content or b"", target_dir, _PROOF) == identity
+    return bool(content) and verified(content or b"", target_dir, _PROOF) == identity
 
 
-def _identity(seen: os.stat_result) -> bytes:
+def _identity(file_stat: os.stat_result) -> bytes:
     """A file, whatever it is called: another one in its place has another number."""
-    return json.dumps({"inode": seen.st_ino, "owner": seen.st_uid}).encode()
+    return json.dumps({"inode": file_stat.st_ino, "owner": file_stat.st_uid}).encode()
 
 
 class _OtherFormError(Exception):

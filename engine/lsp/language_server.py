@@ -22,7 +22,7 @@ from engine.lsp.answers.completions import completions
 from engine.lsp.edits import code_actions, formatting, renames
 from engine.lsp.opened.open_project import OpenProject
 from engine.lsp.text import path_of, range_at
-from engine.secrets import scrub
+from engine.secrets.scrubber import scrub
 
 # How long nobody types before all models are compiled, in seconds.
 _PAUSE = 0.4
@@ -45,10 +45,10 @@ class HeadraceServer(LanguageServer):
         self._one = ThreadPoolExecutor(max_workers=1, thread_name_prefix="compile-model")
         self._all = ThreadPoolExecutor(max_workers=1, thread_name_prefix="compile-project")
         # Set when the project was compiled for the first time: nothing can be answered before.
-        self.begun = asyncio.Event()
-        self._shown: set[str] = set()
+        self.compiled_once = asyncio.Event()
+        self._published_files: set[str] = set()
         self._changes = 0
-        self._pending: asyncio.Task[None] | None = None
+        self._compilation: asyncio.Task[None] | None = None
         self._typed: asyncio.Future[Any] | None = None
 
     async def take(self, uri: str) -> None:
@@ -58,11 +58,11 @@ class HeadraceServer(LanguageServer):
             return
         self._changes += 1
         change = self._changes
-        if self._pending is not None:
-            self._pending.cancel()
-        self._pending = asyncio.get_running_loop().create_task(self._later())
+        if self._compilation is not None:
+            self._compilation.cancel()
+        self._compilation = asyncio.get_running_loop().create_task(self._later())
         # The first compilation loads what later ones fork with.
-        await self.begun.wait()
+        await self.compiled_once.wait()
         self._typed = asyncio.ensure_future(self._compile_typed(file, change))
         await self._typed
         if change == self._changes:
@@ -73,17 +73,17 @@ class HeadraceServer(LanguageServer):
         await asyncio.sleep(_AFTER_KEYSTROKE)
         await self.work(self._compile_one, file, change)
 
-    async def answer(self, call: Any, file: str, *arguments: Any) -> Any:
+    async def respond(self, call: Any, file: str, *arguments: Any) -> Any:
         """Answer from what is known of a model's text, which may be that of the keystroke before.
 
         Places are checked against the text. Where nothing is known of one, it waits for the newest for a moment.
         """
-        await self.begun.wait()
+        await self.compiled_once.wait()
         if file not in self.opened.edited and self.opened.model_of(file) is not None:
             return await self.work(call, self.opened, file, *arguments)
-        said = call(self.opened, file, *arguments)
-        if said or self._typed is None or self._typed.done():
-            return said
+        response = call(self.opened, file, *arguments)
+        if response or self._typed is None or self._typed.done():
+            return response
         await asyncio.wait({self._typed}, timeout=_FRESH)
         return call(self.opened, file, *arguments)
 
@@ -110,7 +110,7 @@ class HeadraceServer(LanguageServer):
         """Compile the project, then the models that are open for the places in them, and publish what is wrong."""
         change = self._changes
         await self.read(self._compile_project, change)
-        self.begun.set()
+        self.compiled_once.set()
         for file in self.opened.open_models():
             await self.work(self._compile_one, file, change)
         if change == self._changes:
@@ -123,7 +123,7 @@ class HeadraceServer(LanguageServer):
 
     async def work(self, call: Any, *arguments: Any) -> Any:
         """Do something in the thread that compiles the model that is typed in, once the project is known."""
-        await self.begun.wait()
+        await self.compiled_once.wait()
         return await asyncio.get_running_loop().run_in_executor(self._one, call, *arguments)
 
     async def read(self, call: Any, *arguments: Any) -> Any:
@@ -132,28 +132,30 @@ class HeadraceServer(LanguageServer):
 
     def publish(self) -> None:
         """Send the diagnostics of all files that have some, or had."""
-        found = self.opened.diagnostics()
-        for file in self._shown | found.keys():
+        diagnostics = self.opened.diagnostics()
+        for file in self._published_files | diagnostics.keys():
             text = self.opened.text(file)
-            items = [_shown(one, text) for one in found.get(file, [])]
+            items = [_to_lsp(one, text) for one in diagnostics.get(file, [])]
             uri = (self.opened.root / file).as_uri()
             self.text_document_publish_diagnostics(types.PublishDiagnosticsParams(uri, items))
-        self._shown = set(found)
+        self._published_files = set(diagnostics)
 
 
-def _shown(found: Diagnostic, text: str) -> types.Diagnostic:
-    message = f"{found.message}\n{found.hint}" if found.hint else found.message
+def _to_lsp(diagnostic: Diagnostic, text: str) -> types.Diagnostic:
+    message = f"{diagnostic.message}\n{diagnostic.hint}" if diagnostic.hint else diagnostic.message
     place = (
-        range_at(found.location, text) if found.location else types.Range(types.Position(0, 0), types.Position(0, 1))
+        range_at(diagnostic.location, text)
+        if diagnostic.location
+        else types.Range(types.Position(0, 0), types.Position(0, 1))
     )
-    return types.Diagnostic(place, message, _LEVELS[found.level], found.code, source="headrace")
+    return types.Diagnostic(place, message, _LEVELS[diagnostic.level], diagnostic.code, source="headrace")
 
 
 def serve(project: Project, formatter: Sequence[str] = ()) -> None:
-    made(project, formatter).start_io(*taken())
+    build_server(project, formatter).start_io(*take_streams())
 
 
-def made(project: Project, formatter: Sequence[str] = ()) -> HeadraceServer:
+def build_server(project: Project, formatter: Sequence[str] = ()) -> HeadraceServer:
     server = HeadraceServer(project)
 
     @server.feature(types.INITIALIZED)
@@ -192,12 +194,12 @@ def _register_reading(server: HeadraceServer) -> None:
     @server.feature(types.TEXT_DOCUMENT_HOVER)
     async def _(params: types.HoverParams) -> types.Hover | None:
         file = server.current(params.text_document)
-        return await server.answer(hovers.hover, file, params.position) if file else None
+        return await server.respond(hovers.hover, file, params.position) if file else None
 
     @server.feature(types.TEXT_DOCUMENT_DEFINITION)
     async def _(params: types.DefinitionParams) -> list[types.Location]:
         file = server.current(params.text_document)
-        return await server.answer(editor_answers.definition, file, params.position) if file else []
+        return await server.respond(editor_answers.definition, file, params.position) if file else []
 
     @server.feature(types.TEXT_DOCUMENT_REFERENCES)
     async def _(params: types.ReferenceParams) -> list[types.Location]:
@@ -233,28 +235,28 @@ def _register_editing(server: HeadraceServer) -> None:
 
     @server.feature(types.TEXT_DOCUMENT_COMPLETION, types.CompletionOptions(trigger_characters=[".", "'", "(", " "]))
     async def _(params: types.CompletionParams) -> list[types.CompletionItem]:
-        await server.begun.wait()
+        await server.compiled_once.wait()
         file = server.current(params.text_document)
         return completions(opened, file, params.position) if file else []
 
     @server.feature(types.TEXT_DOCUMENT_CODE_ACTION)
     async def _(params: types.CodeActionParams) -> list[types.CodeAction]:
         file = server.current(params.text_document)
-        found = params.context.diagnostics
-        return await server.answer(code_actions.code_actions, file, params.range, found) if file else []
+        diagnostics = params.context.diagnostics
+        return await server.respond(code_actions.code_actions, file, params.range, diagnostics) if file else []
 
     @server.feature(types.TEXT_DOCUMENT_PREPARE_RENAME)
     async def _(params: types.PrepareRenameParams) -> types.PrepareRenamePlaceholder | None:
         file = server.current(params.text_document)
         if file is None:
             return None
-        found = await server.read(renames.prepared, opened, file, params.position)
-        if isinstance(found, str):
-            raise JsonRpcException(f"cannot be renamed: {found}", -32803)
+        diagnostics = await server.read(renames.prepared, opened, file, params.position)
+        if isinstance(diagnostics, str):
+            raise JsonRpcException(f"cannot be renamed: {diagnostics}", -32803)
         # The protocol has no place for what the name is of; editors show it in their log.
-        message = types.LogMessageParams(types.MessageType.Info, f"rename: {found.meaning}")
+        message = types.LogMessageParams(types.MessageType.Info, f"rename: {diagnostics.meaning}")
         server.window_log_message(message)
-        return types.PrepareRenamePlaceholder(found.range, found.written)
+        return types.PrepareRenamePlaceholder(diagnostics.range, diagnostics.written)
 
     @server.feature(types.TEXT_DOCUMENT_RENAME, types.RenameOptions(prepare_provider=True))
     async def _(params: types.RenameParams) -> types.WorkspaceEdit | None:
@@ -295,7 +297,7 @@ def _register_commands(server: HeadraceServer) -> None:
         return scrub(await server.read(editor_commands.plan_text, opened, file)) if file else ""
 
 
-def taken() -> tuple[BinaryIO, BinaryIO]:
+def take_streams() -> tuple[BinaryIO, BinaryIO]:
     """Return streams of stdin and stdout, and point these elsewhere: at nothing, and at stderr.
 
     A thread waits in a read of stdin while compilations fork. A child of `multiprocessing` closes its `sys.stdin`, and

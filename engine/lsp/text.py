@@ -89,11 +89,11 @@ class Segment:
 def segments(text: str) -> Iterator[Segment]:
     """Return all parts of a model's file, without gaps."""
     last = 0
-    for found in _PARTS.finditer(text):
-        if found.start() > last:
-            yield Segment(TextKind.SQL, last, found.start())
-        yield Segment(TextKind(found.lastgroup or TextKind.SQL), found.start(), found.end())
-        last = found.end()
+    for match in _PARTS.finditer(text):
+        if match.start() > last:
+            yield Segment(TextKind.SQL, last, match.start())
+        yield Segment(TextKind(match.lastgroup or TextKind.SQL), match.start(), match.end())
+        last = match.end()
     if last < len(text):
         yield Segment(TextKind.SQL, last, len(text))
 

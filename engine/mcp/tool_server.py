@@ -1,4 +1,4 @@
-"""The server of `engine mcp`: which tools there are, over stdin and stdout."""
+"""The server of `engine mcp` over stdin and stdout, and the list of its tools."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pydantic import Field
 from engine import __version__
 from engine.api import Project
 from engine.mcp import read_tools, run_tools
-from engine.mcp.read_tools import tool_of
+from engine.mcp.read_tools import as_tool
 
 Name = Annotated[str, Field(description="name of a model (flights) or of a source (ops.departures)", max_length=300)]
 Terms = Annotated[
@@ -30,23 +30,22 @@ _INSTRUCTIONS = (
 
 
 def serve(project: Project, *, allow_tests: bool, allow_build: bool) -> None:
-    """Answer an assistant on stdin and stdout until it ends the session.
+    """Serve an assistant until it ends the session.
 
     Args:
-        project: that all tools work on.
         allow_tests: unit tests may run: SQL of the project in Spark, over rows of the test.
         allow_build: models may be built, too.
     """
-    made(project, allow_tests=allow_tests, allow_build=allow_build).run("stdio")
+    build_server(project, allow_tests=allow_tests, allow_build=allow_build).run("stdio")
 
 
-def made(project: Project, *, allow_tests: bool, allow_build: bool) -> MCPServer[None]:
+def build_server(project: Project, *, allow_tests: bool, allow_build: bool) -> MCPServer[None]:
     server: MCPServer[None] = MCPServer("headrace", instructions=_INSTRUCTIONS, version=__version__, log_level="ERROR")
     # One at a time: compilations fork, and a process has one Spark session.
-    turn = threading.Lock()
+    lock = threading.Lock()
 
     def add(call: Callable[..., str], kind: ToolAnnotations) -> None:
-        server.add_tool(_in_turn(turn, tool_of(call)), annotations=kind, structured_output=False)
+        server.add_tool(_one_at_a_time(lock, as_tool(call)), annotations=kind, structured_output=False)
 
     _add_reading(project, add)
     _add_tables(project, add)
@@ -60,15 +59,15 @@ def made(project: Project, *, allow_tests: bool, allow_build: bool) -> MCPServer
 Add = Callable[[Callable[..., str], ToolAnnotations], None]
 
 
-def _in_turn(turn: threading.Lock, call: Callable[..., str]) -> Callable[..., str]:
+def _one_at_a_time(lock: threading.Lock, call: Callable[..., str]) -> Callable[..., str]:
     from functools import wraps
 
     @wraps(call)
-    def asked(*arguments: object, **named: object) -> str:
-        with turn:
-            return call(*arguments, **named)
+    def call_alone(*arguments: object, **keywords: object) -> str:
+        with lock:
+            return call(*arguments, **keywords)
 
-    return asked
+    return call_alone
 
 
 def _add_reading(project: Project, add: Add) -> None:

@@ -20,7 +20,6 @@ _MISSING: Final = re.compile(r"NoSuchBucketException|UnknownStoreException|The s
 
 
 def is_store_outage(text: str) -> bool:
-    """Return whether an error of Java's says that an object store was away, or could not answer."""
     return _AWAY.search(text) is not None and not is_store_denial(text)
 
 

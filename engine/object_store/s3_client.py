@@ -32,7 +32,7 @@ _READ_SECONDS: Final = 30
 # Of an answer as a whole.
 ANSWER_SECONDS: float = 120.0
 # A page of a listing has 1,000 names of 1,024 bytes at most.
-_MOST_BYTES: Final = 1 << 23
+_MAX_BYTES: Final = 1 << 23
 # A plan reads the state of so many models at a time.
 _CONNECTIONS: Final = 32
 ATTEMPTS: int = 4
@@ -43,8 +43,7 @@ _AMAZON: Final = (".amazonaws.com", ".amazonaws.com.cn")
 def aws_client(settings: S3Settings) -> Any:
     """Return a client of an object store.
 
-    Raises:
-        SetupError: `s3-client`: botocore is not installed, or the settings name nothing it can use.
+    Raises SetupError: `s3-client`: botocore is not installed, or the settings name nothing it can use.
     """
     try:
         import botocore.session
@@ -98,8 +97,8 @@ def _is_at(address: str, endpoint: Server) -> bool:
         return False
     if (server.scheme, server.port) != (endpoint.scheme, endpoint.port):
         return False
-    own = next((end for end in _AMAZON if endpoint.host.endswith(end)), f".{endpoint.host}")
-    return server.host == endpoint.host or server.host.endswith(own)
+    domain = next((end for end in _AMAZON if endpoint.host.endswith(end)), f".{endpoint.host}")
+    return server.host == endpoint.host or server.host.endswith(domain)
 
 
 def _bound(client: Any, endpoint: Server) -> None:
@@ -109,10 +108,10 @@ def _bound(client: Any, endpoint: Server) -> None:
     from urllib3.exceptions import HTTPError
 
     class Plain(AWSHTTPConnection):  # type: ignore[misc]
-        response_class = staticmethod(_answer)
+        response_class = staticmethod(_timed_response)
 
     class Tls(AWSHTTPSConnection):  # type: ignore[misc]
-        response_class = staticmethod(_answer)
+        response_class = staticmethod(_timed_response)
 
     class PlainPool(AWSHTTPConnectionPool):  # type: ignore[misc]
         ConnectionCls = Plain
@@ -136,7 +135,7 @@ def _bound(client: Any, endpoint: Server) -> None:
         # The SDK reads the answer of an error itself, also where an object would be streamed.
         if not streams or response.status_code >= _NO_SUCCESS:
             try:
-                response._content = _read(response.raw)  # noqa: SLF001
+                response._content = _read_answer(response.raw)  # noqa: SLF001
             except (OSError, HTTPError) as error:
                 raise HTTPClientError(error=error) from error
         return response
@@ -144,7 +143,7 @@ def _bound(client: Any, endpoint: Server) -> None:
     session.send = sized
 
 
-def _answer(sock: Any, *args: Any, **also: Any) -> Any:
+def _timed_response(sock: Any, *args: Any, **also: Any) -> Any:
     from http.client import HTTPResponse
 
     response = HTTPResponse(sock, *args, **also)
@@ -154,15 +153,15 @@ def _answer(sock: Any, *args: Any, **also: Any) -> Any:
     return response
 
 
-def _read(raw: Any) -> bytes:
+def _read_answer(raw: Any) -> bytes:
     content = bytearray()
     try:
         while chunk := raw.read(1 << 16):
             content += chunk
-            if len(content) > _MOST_BYTES:
-                raise OSError(f"its answer has more than {_MOST_BYTES:,} bytes")
+            if len(content) > _MAX_BYTES:
+                raise OSError(f"its answer has more than {_MAX_BYTES:,} bytes")
     finally:
-        if len(content) > _MOST_BYTES:
+        if len(content) > _MAX_BYTES:
             raw.close()
         else:
             raw.release_conn()
@@ -174,7 +173,7 @@ DENIED: Final = (
     "TokenRefreshRequired", "RequestTimeTooSkewed", "AllAccessDisabled", "401", "403",
 )  # fmt: skip
 # Of 1,000 names each.
-MOST_PAGES: int = 5_000
+MAX_PAGES: int = 5_000
 _MISSING: Final = ("NoSuchKey", "404", "NotFound")
 _CONFLICTS: Final = ("PreconditionFailed", "412", "ConditionalRequestConflict", "409")
 
@@ -183,14 +182,12 @@ _CONFLICTS: Final = ("PreconditionFailed", "412", "ConditionalRequestConflict", 
 def s3_client(settings: S3Settings) -> Any:
     """Return a client of the store: one for each settings, which threads may share.
 
-    Raises:
-        SetupError: `s3-client`: botocore is not installed, or the settings name nothing it can use.
+    Raises SetupError: `s3-client`: botocore is not installed, or the settings name nothing it can use.
     """
     return aws_client(settings)
 
 
 def error_code(error: Exception) -> str:
-    """Return the code of a store's answer (`NoSuchKey`); empty if there was none."""
     response = getattr(error, "response", None)
     return str(response.get("Error", {}).get("Code", "")) if isinstance(response, dict) else ""
 
@@ -209,8 +206,7 @@ def is_conflict(error: Exception) -> bool:
 def s3_errors(location: str) -> Iterator[None]:
     """Turn what the client raises in a block into an error with a place and a fix.
 
-    Raises:
-        SetupError: `s3-denied`, `s3-unreachable` or `s3-missing`.
+    Raises SetupError: `s3-denied`, `s3-unreachable` or `s3-missing`.
     """
     from botocore.exceptions import BotoCoreError, ClientError
     from botocore.parsers import ResponseParserError
@@ -224,19 +220,18 @@ def s3_errors(location: str) -> Iterator[None]:
         raise unreachable(location, f"its answer cannot be used ({type(error).__name__})") from error
 
 
-def listing(client: Any, location: str, **asked: Any) -> Iterator[dict[str, Any]]:
+def listing(client: Any, location: str, **parameters: Any) -> Iterator[dict[str, Any]]:
     """Yield the pages of a listing; a store that lists without end, or something else, is an error.
 
-    Raises:
-        SetupError: `s3-denied`, `s3-unreachable` or `s3-missing`.
+    Raises SetupError: `s3-denied`, `s3-unreachable` or `s3-missing`.
     """
     with s3_errors(location):
-        for number, page in enumerate(client.get_paginator("list_objects_v2").paginate(**asked)):
-            if number >= MOST_PAGES:
-                raise unreachable(location, f"its listing has more than {MOST_PAGES:,} pages")
+        for number, page in enumerate(client.get_paginator("list_objects_v2").paginate(**parameters)):
+            if number >= MAX_PAGES:
+                raise unreachable(location, f"its listing has more than {MAX_PAGES:,} pages")
             folders = page.get("CommonPrefixes", ())
-            named = all(isinstance(folder.get("Prefix"), str) for folder in folders)
-            if not named or not all(_is_entry(entry) for entry in page.get("Contents", ())):
+            have_names = all(isinstance(folder.get("Prefix"), str) for folder in folders)
+            if not have_names or not all(_is_entry(entry) for entry in page.get("Contents", ())):
                 raise unreachable(location, "its listing cannot be used")
             yield page
 
@@ -256,9 +251,9 @@ def explained(error: Exception, location: str) -> SetupError:
     if code in DENIED:
         return denied(location, f"{code}: {error.response['Error'].get('Message') or 'no reason given'}")  # type: ignore[attr-defined]
     if code in {"NoSuchBucket", *_MISSING}:
-        what = "bucket" if code == "NoSuchBucket" else "object"
+        missing_kind = "bucket" if code == "NoSuchBucket" else "object"
         hint = "Check its name, and 'endpoint' and 'region' in 's3:' of the target."
-        return SetupError("s3-missing", f"there is no {what} {location}", hint)
+        return SetupError("s3-missing", f"there is no {missing_kind} {location}", hint)
     reason = str(error) if not isinstance(error, ClientError) else f"{code}: {error}"
     return unreachable(location, reason)
 

@@ -34,8 +34,7 @@ class S3Settings:
     path_style_access: bool | None = None
 
     @classmethod
-    def of(cls, settings: Mapping[str, str]) -> S3Settings:
-        """Return the settings of a target's block, secrets in place."""
+    def from_block(cls, settings: Mapping[str, str]) -> S3Settings:
         texts = {key: value for key, value in settings.items() if key != "path_style_access"}
         path_style = settings.get("path_style_access")
         return cls(**texts, path_style_access=None if path_style is None else path_style == "true")
@@ -47,15 +46,14 @@ def is_s3(location: str) -> bool:
 
 
 def bucket_and_key(location: str) -> tuple[str, str]:
-    """Split `s3://bucket/folder/file` into the bucket and the key, which begins without a slash."""
-    _, _, rest = location.partition("://")
-    bucket, _, key = rest.partition("/")
+    _, _, path = location.partition("://")
+    bucket, _, key = path.partition("/")
     return bucket, key
 
 
 def hadoop_conf(settings: S3Settings) -> dict[str, str]:
     conf = {"spark.hadoop.fs.s3.impl": _FILE_SYSTEM, f"{_S3A}.aws.credentials.provider": _provider(settings)}
-    named = {
+    values = {
         "endpoint": settings.endpoint,
         "endpoint.region": settings.region,
         "access.key": settings.access_key_id,
@@ -64,21 +62,21 @@ def hadoop_conf(settings: S3Settings) -> dict[str, str]:
         "path.style.access": _flag(settings.path_style_access),
     }
     if settings.endpoint:
-        named["connection.ssl.enabled"] = _flag(not settings.endpoint.lower().startswith("http:"))
-    return conf | {f"{_S3A}.{key}": value for key, value in named.items() if value is not None}
+        values["connection.ssl.enabled"] = _flag(not settings.endpoint.lower().startswith("http:"))
+    return conf | {f"{_S3A}.{key}": value for key, value in values.items() if value is not None}
 
 
 def iceberg_properties(settings: S3Settings) -> dict[str, str]:
-    named = {**_shared(settings), "client.region": settings.region}
-    named["s3.path-style-access"] = _flag(settings.path_style_access)
-    return {key: value for key, value in named.items() if value is not None}
+    values = {**_shared(settings), "client.region": settings.region}
+    values["s3.path-style-access"] = _flag(settings.path_style_access)
+    return {key: value for key, value in values.items() if value is not None}
 
 
 def pyiceberg_properties(settings: S3Settings) -> dict[str, str]:
-    named = {**_shared(settings), "s3.region": settings.region}
+    values = {**_shared(settings), "s3.region": settings.region}
     if settings.path_style_access is not None:
-        named["s3.force-virtual-addressing"] = _flag(not settings.path_style_access)
-    return {key: value for key, value in named.items() if value is not None}
+        values["s3.force-virtual-addressing"] = _flag(not settings.path_style_access)
+    return {key: value for key, value in values.items() if value is not None}
 
 
 def _shared(settings: S3Settings) -> dict[str, str | None]:

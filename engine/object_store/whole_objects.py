@@ -26,19 +26,18 @@ class _Received:
     content: bytes
     length: int
     sum: str
-    whole: bool
+    is_whole: bool
 
     @property
     def cut_off(self) -> bool:
-        return self.whole and len(self.content) < self.length
+        return self.is_whole and len(self.content) < self.length
 
     @property
     def altered(self) -> bool:
-        return self.whole and bool(self.sum) and self.sum != sum_of(self.content)
+        return self.is_whole and bool(self.sum) and self.sum != sum_of(self.content)
 
 
 def sum_of(content: bytes) -> str:
-    """Return the sum that an object of this content carries."""
     return hashlib.sha256(content).hexdigest()
 
 
@@ -72,24 +71,24 @@ def _received(client: Any, location: str, bucket: str, key: str, limit: int) -> 
 
     with s3_errors(location):
         try:
-            answer: dict[str, Any] = client.get_object(Bucket=bucket, Key=key)
+            response: dict[str, Any] = client.get_object(Bucket=bucket, Key=key)
         except ClientError as error:
             if is_missing(error):
                 return None
             raise
         # An answer in chunks names no length; where they end too early, the client notices.
-        body, length = answer["Body"], int(answer.get("ContentLength", 0))
+        body, length = response["Body"], int(response.get("ContentLength", 0))
         content = bytearray()
         try:
             while len(content) < limit and (more := body.read(limit - len(content))):
                 content += more
         except (HTTPClientError, IncompleteReadError) as error:
             # The SDK repeats a request, not the reading of its answer.
-            ended: Exception = error
-            return ended
+            read_error: Exception = error
+            return read_error
         finally:
             body.close()
-        return _Received(bytes(content), length, answer.get("Metadata", {}).get(SUM, ""), length <= limit)
+        return _Received(bytes(content), length, response.get("Metadata", {}).get(SUM, ""), length <= limit)
 
 
 def _incomplete(location: str, received: _Received | Exception | None) -> Exception:

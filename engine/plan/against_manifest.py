@@ -12,7 +12,7 @@ from typing import Any
 
 from engine.compile import Manifest, Materialized, Model
 from engine.compile.artifacts.dbt_manifest import OWN
-from engine.compile.nodes.fingerprint import published
+from engine.compile.nodes.fingerprint import published_facts
 from engine.plan.actions.action import Action, ActionKind, Plan, written_rows
 from engine.plan.compare_models import compare_model
 from engine.plan.comparison import Change, Comparison
@@ -62,7 +62,7 @@ def _action(manifest: Manifest, model: Model, writer: LastWriter | None, built: 
 
 def _comparison(manifest: Manifest, model: Model, writer: LastWriter | None) -> Comparison:
     # What was masked in the manifest is masked on both sides.
-    model = replace(model, facts=published(model.facts))
+    model = replace(model, facts=published_facts(model.facts))
     try:
         return compare_model(manifest, model, writer)
     except (AttributeError, KeyError, TypeError, ValueError, RecursionError):
@@ -72,13 +72,13 @@ def _comparison(manifest: Manifest, model: Model, writer: LastWriter | None) -> 
 
 def writers_in(nodes: Mapping[str, Mapping[str, Any]]) -> dict[str, LastWriter]:
     """Return what wrote the tables of the models of an earlier manifest.json, by id."""
-    found = {}
+    writers = {}
     for node, record in nodes.items():
         own = _part(_part(record, "meta"), OWN)
-        stored = _part(record, "config").get("materialized") != Materialized.EPHEMERAL
-        if record.get("resource_type") == "model" and stored and own.get("fingerprint"):
-            found[node] = LastWriter(str(own["fingerprint"]), _part(own, "facts") or None)
-    return found
+        stores_rows = _part(record, "config").get("materialized") != Materialized.EPHEMERAL
+        if record.get("resource_type") == "model" and stores_rows and own.get("fingerprint"):
+            writers[node] = LastWriter.from_record(str(own["fingerprint"]), _part(own, "facts"))
+    return writers
 
 
 def _part(record: Mapping[str, Any], key: str) -> Mapping[str, Any]:

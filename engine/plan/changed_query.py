@@ -9,8 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from msgspec.structs import replace
+
 from engine.compile import Manifest, Model
-from engine.compile.sql.normalize import FORM, same_meaning
+from engine.compile.nodes.facts import NO_WRITE, Facts, StateInput
+from engine.compile.sql.normalize import same_meaning
 from engine.errors import Diagnostic, Location
 from engine.plan import (
     changed_materialization,
@@ -32,27 +35,20 @@ from engine.plan.edits.present_names import with_inputs_of_now, with_names_of_no
 
 _RULES = "its expectations changed; they apply to new rows"
 # How a query is compared step by step, and the one with which its state began.
-_STATE = ("state", "began", "stateful", "keyed")
-# What a batch table is beside what its query gives.
-_OF_TABLE = {"table", "expectations", "relation", "partition_by", "write"}
+_NO_STATE: Mapping[str, Any] = {"state": None, "began": None, "stateful": False, "keyed": None}
 _BREAKING = {Change.STATE_BREAKING, Change.SOURCE_CHANGED, Change.IDENTITY_CHANGED, Change.KEY_CHANGED}
 
 
 def changed_query(manifest: Manifest, model: Model, writer: LastWriter, read: StreamsRead) -> Comparison:
     if (facts := writer.facts) is None:
-        return _refused(model, Change.IDENTITY_CHANGED, ("the query that wrote the table is unknown",))
-    if (form := facts.get("form")) != FORM:
-        other = f"the query that wrote the table is recorded in format {form}, and this version reads format {FORM}"
-        return _refused(model, Change.IDENTITY_CHANGED, (other,))
+        return _refused(model, Change.IDENTITY_CHANGED, (writer.unknown_reason,))
     return _compared(manifest, model, with_present_names(manifest, model, facts, writer, read), writer, read)
 
 
-def with_present_names(
-    manifest: Manifest, model: Model, facts: Mapping[str, Any], writer: LastWriter, read: StreamsRead
-) -> Mapping[str, Any]:
+def with_present_names(manifest: Manifest, model: Model, facts: Facts, writer: LastWriter, read: StreamsRead) -> Facts:
     """Return the facts of the last writer with present names; `began` is the query with the order of the state."""
-    if writer.recorded is not None and writer.recorded.order is not None:
-        facts = {**facts, "began": writer.recorded.order}
+    if writer.recorded_sources is not None and writer.recorded_sources.order is not None:
+        facts = replace(facts, began=writer.recorded_sources.order)
     read_now = (manifest.nodes.get(item.node) for item in model.inputs)
     names = {m.name: (m.relation.name, m.operation.renamed_from) for m in read_now if isinstance(m, Model)}
     static = source_changes.static_renames(facts, model.facts, names, manifest.nodes)
@@ -61,19 +57,12 @@ def with_present_names(
     return with_names_of_now(manifest, model, old)
 
 
-def _compared(
-    manifest: Manifest,
-    model: Model,
-    old: Mapping[str, Any],
-    writer: LastWriter,
-    read: StreamsRead,
-) -> Comparison:
-    said = model.facts
-    now = said.get("settings", {})
-    recorded = writer.recorded.settings if writer.recorded else None
-    before = now if "settings" not in old and recorded is None else old.get("settings", {})
+def _compared(manifest: Manifest, model: Model, old: Facts, writer: LastWriter, read: StreamsRead) -> Comparison:
+    now = model.facts.settings
+    before = old.settings if old.settings or writer.recorded_sources is not None else now
     changed, frozen = setting_changes.differences(before, now)
-    old, new = comparable(_without_settings(old), said), _without_settings(comparable(said, old))
+    old = replace(old, settings={})
+    old, new = comparable(old, model.facts), replace(comparable(model.facts, old), settings={})
     if _same(old, new) and _same_inputs(old, new) and not changed:
         return Comparison(Change.FORWARD if frozen else Change.UNCHANGED, tuple(frozen))
     change, reasons = _compare(model, old, new, read.difference, changed)
@@ -81,23 +70,19 @@ def _compared(
         change = Change.FORWARD
     if change not in _BREAKING:
         return Comparison(change, (*reasons, *frozen))
-    if old["materialized"] != model.materialized.value:
-        return _refused(model, change, reasons, lost=changed_materialization.lost(model, old))
+    if old.materialized != model.materialized.value:
+        return _refused(model, change, reasons, discarded=changed_materialization.describe_discarded(model, old))
     ways = new_checkpoint.ways(manifest, model) if change in {Change.STATE_BREAKING, Change.SOURCE_CHANGED} else ()
     if change is Change.STATE_BREAKING and can_follow(old, new):
         ways = (new_checkpoint.from_open_windows(model), *ways)
     return _refused(model, change, reasons, changed_values.query_changes(old, new), ways=ways)
 
 
-def _without_settings(facts: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in facts.items() if key != "settings"}
-
-
 def _compare(
-    model: Model, old: Mapping[str, Any], new: Mapping[str, Any], difference: str | None, settings_changed: list[str]
+    model: Model, old: Facts, new: Facts, difference: str | None, settings_changed: list[str]
 ) -> tuple[Change, tuple[str, ...]]:
     elsewhere = changed_values.deferral_changes(old, new)
-    if not model.streaming and old["materialized"] == new["materialized"]:
+    if not model.streaming and old.materialized == new.materialized:
         if history_edits.keeps_history(old) or history_edits.keeps_history(new):
             return history_edits.changes(old, new, (*settings_changed, *_rebuilt_reasons(old, new)))
         if elsewhere and not settings_changed:
@@ -106,35 +91,34 @@ def _compare(
     identity = _identity_reasons(old, new)
     if identity or difference is not None:
         return (Change.IDENTITY_CHANGED, identity) if identity else (Change.SOURCE_CHANGED, (str(difference),))
-    found = _continued(model, old, new, settings_changed)
-    if elsewhere and found[0] not in _BREAKING:
-        found = Change.FORWARD, (*elsewhere, *(reason for reason in found[1] if reason not in elsewhere))
-    changed = unique_key_changes.key_changes(old, new) if found[0] not in _BREAKING else ()
-    return (Change.KEY_CHANGED, changed) if changed else found
+    classified = _continued(model, old, new, settings_changed)
+    if elsewhere and classified[0] not in _BREAKING:
+        classified = Change.FORWARD, (*elsewhere, *(reason for reason in classified[1] if reason not in elsewhere))
+    changed = unique_key_changes.key_changes(old, new) if classified[0] not in _BREAKING else ()
+    return (Change.KEY_CHANGED, changed) if changed else classified
 
 
-def _rebuilt_reasons(old: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[str, ...]:
-    whole = [{key: value for key, value in facts.items() if key not in _OF_TABLE} for facts in (old, new)]
-    reasons = [] if _same(*whole) else [_query_changed(old, new)]
-    if old["relation"] != new["relation"]:
-        reasons.append(changed_values.changed("its name", old["relation"], new["relation"]))
+def _rebuilt_reasons(old: Facts, new: Facts) -> tuple[str, ...]:
+    # What a batch table is beside what its query gives.
+    rest = {"table": {}, "expectations": (), "relation": "", "partition_by": (), "write": NO_WRITE}
+    reasons = [] if _same(replace(old, **rest), replace(new, **rest)) else [_query_changed(old, new)]
+    if old.relation != new.relation:
+        reasons.append(changed_values.changed("its name", old.relation, new.relation))
     reasons += changed_values.identity_changes(old, new)
-    return (*reasons, *changed_values.table_changes(old.get("table") or {}, new.get("table") or {}))
+    return (*reasons, *changed_values.table_changes(old.table, new.table))
 
 
-def _continued(
-    model: Model, old: Mapping[str, Any], new: Mapping[str, Any], settings_changed: list[str]
-) -> tuple[Change, tuple[str, ...]]:
-    kept = new["stateful"] or _kept_state(old)
+def _continued(model: Model, old: Facts, new: Facts, settings_changed: list[str]) -> tuple[Change, tuple[str, ...]]:
+    keeps_state = new.stateful or _kept_state(old)
     if settings_changed:
-        return Change.STATE_BREAKING if kept else Change.FORWARD, tuple(settings_changed)
-    if not kept and _without_rules(old) == _without_rules(new):
+        return Change.STATE_BREAKING if keeps_state else Change.FORWARD, tuple(settings_changed)
+    if not keeps_state and _without_rules(old) == _without_rules(new):
         return Change.FORWARD, (_RULES,)
-    if not kept:
+    if not keeps_state:
         zones = [f"the {text}; this applies to new rows" for text in unique_key_changes.zone_changes(old, new)]
-        same = _same({**old, "inputs": []}, {**new, "inputs": []})
-        what = f"{_query_changed(old, new)}; it keeps no state, so the new SQL applies to new rows"
-        query = () if zones and same else (what, *_earlier_rows(model))
+        same = _same(replace(old, inputs=()), replace(new, inputs=()))
+        sentence = f"{_query_changed(old, new)}; it keeps no state, so the new SQL applies to new rows"
+        query = () if zones and same else (sentence, *_earlier_rows(model))
         return Change.FORWARD, (*query, *zones)
     return _stateful(old, new)
 
@@ -144,31 +128,31 @@ def _earlier_rows(model: Model) -> tuple[str, ...]:
     return (f"to compute earlier rows again after the build: engine backfill {model.name} --from DATE",) if fits else ()
 
 
-def _kept_state(old: Mapping[str, Any]) -> bool:
+def _kept_state(old: Facts) -> bool:
     """Whether a query kept state; facts without its steps may say so of one that grouped static inputs only."""
-    if "state" in old or not old["stateful"] or old.get("inlined"):
-        return bool(old["stateful"])
+    if old.state is not None or not old.stateful or old.inlined:
+        return old.stateful
     from engine.compile.streaming.check_model import reads_state
 
-    return reads_state(str(old["sql"]), [item for item in old["inputs"] if item["stream"]])
+    return reads_state(old.sql, [item for item in old.inputs if item.stream])
 
 
-def _stateful(old: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[Change, tuple[str, ...]]:
+def _stateful(old: Facts, new: Facts) -> tuple[Change, tuple[str, ...]]:
     """What an edit means for a query that keeps state: by its steps, or by its text where that is all there is."""
-    found = state_changes.differences(old, new)
-    if found is None:
+    edits = state_changes.differences(old, new)
+    if edits is None:
         return _by_text(old, new)
-    breaking = tuple(item.text for item in found if item.kind == "breaking")
+    breaking = tuple(item.text for item in edits if item.kind == "breaking")
     if breaking:
         return Change.STATE_BREAKING, breaking
     rules = () if _rules(old) == _rules(new) else (_RULES,)
-    reasons = (*rules, *(item.text for item in found))
-    if any(item.kind == "additive" for item in found):
+    reasons = (*rules, *(item.text for item in edits))
+    if any(item.kind == "additive" for item in edits):
         return Change.ADDITIVE, reasons
     return (Change.FORWARD, reasons) if reasons else (Change.UNCHANGED, ())
 
 
-def _by_text(old: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[Change, tuple[str, ...]]:
+def _by_text(old: Facts, new: Facts) -> tuple[Change, tuple[str, ...]]:
     if changed := _columns_changed(old, new):
         return Change.STATE_BREAKING, changed
     if _same(old, new):
@@ -178,11 +162,12 @@ def _by_text(old: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[Change, tu
     return Change.STATE_BREAKING, tuple(_stateful_reasons(old, new))
 
 
-def _columns_changed(old: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[str, ...]:
+def _columns_changed(old: Facts, new: Facts) -> tuple[str, ...]:
     """What changed of the columns that `*` stands for, where a step may keep all of them; its text does not say."""
-    if not all("state" in facts and "*" in str(facts["sql"]) for facts in (old, new)) or not keeps_columns(new):
+    starred = "*" in old.sql and "*" in new.sql
+    if old.state is None or new.state is None or not starred or not keeps_columns(new):
         return ()
-    before, after = ({item["name"]: _named(item) for item in facts["state"]["inputs"]} for facts in (old, new))
+    before, after = ({item.name: _renamed_columns(item) for item in facts.inputs} for facts in (old.state, new.state))
     return tuple(
         f"the columns of '{name}', which the query reads by *, changed; the state holds rows with the old ones"
         for name in after
@@ -190,60 +175,55 @@ def _columns_changed(old: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[st
     )
 
 
-def _named(item: Mapping[str, Any]) -> list[Any] | None:
-    if item["columns"] is None:
+def _renamed_columns(item: StateInput) -> list[tuple[str, str | None]] | None:
+    if item.columns is None:
         return None
-    names = item.get("renamed") or {}
-    return [[names.get(str(name).lower(), str(name).lower()), kind] for name, kind in item["columns"]]
+    return [(item.renamed.get(name.lower(), name.lower()), kind) for name, kind in item.columns]
 
 
-def _without_rules(facts: Mapping[str, Any]) -> dict[str, Any]:
+def _without_rules(facts: Facts) -> Facts:
     """The facts without what takes rows out before or after the query's state, and leaves that as it is."""
-    inputs = []
-    for item in facts["inputs"]:
-        rules = {"max_future", "on_null"}
-        watermark = {key: value for key, value in (item.get("watermark") or {}).items() if key not in rules}
-        inputs.append({**item, "watermark": watermark})
-    return {**{key: value for key, value in facts.items() if key not in {"expectations", *_STATE}}, "inputs": inputs}
+    marks = ((item, item.watermark and replace(item.watermark, max_future=None, on_null=None)) for item in facts.inputs)
+    inputs = tuple(replace(item, watermark=mark) for item, mark in marks)
+    return replace(facts, inputs=inputs, expectations=(), **_NO_STATE)
 
 
-def _rules(facts: Mapping[str, Any]) -> list[Any]:
-    times = [item.get("watermark") or {} for item in facts["inputs"]]
-    return [facts.get("expectations") or [], [(mark.get("max_future"), mark.get("on_null")) for mark in times]]
+def _rules(facts: Facts) -> list[Any]:
+    marks = [item.watermark for item in facts.inputs]
+    return [facts.expectations, *((mark.max_future, mark.on_null) if mark else (None, None) for mark in marks)]
 
 
-def _identity_reasons(old: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[str, ...]:
+def _identity_reasons(old: Facts, new: Facts) -> tuple[str, ...]:
     if text := changed_materialization.changed(old, new):
         return (text,)
     return tuple(changed_values.identity_changes(old, new))
 
 
-def _same(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
-    rest = [{key: value for key, value in facts.items() if key not in {"sql", *_STATE}} for facts in (old, new)]
-    return rest[0] == rest[1] and same_meaning(str(old.get("sql")), str(new.get("sql")))
+def _same(old: Facts, new: Facts) -> bool:
+    rest = [replace(facts, sql="", **_NO_STATE) for facts in (old, new)]
+    return rest[0] == rest[1] and same_meaning(old.sql, new.sql)
 
 
-def _same_inputs(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
+def _same_inputs(old: Facts, new: Facts) -> bool:
     """Whether the inputs of a query that keeps state have the columns that they had; `*` may stand for them."""
-    known = [facts["state"]["inputs"] for facts in (old, new) if "state" in facts]
-    return known[1:] == known[:1] or len(known) < 2  # noqa: PLR2004 - both
+    return old.state is None or new.state is None or old.state.inputs == new.state.inputs
 
 
-def _stateful_reasons(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
+def _stateful_reasons(old: Facts, new: Facts) -> list[str]:
     reasons = []
-    for name in sorted({*old["windows"], *new["windows"]}):
-        before, after = old["windows"].get(name), new["windows"].get(name)
+    for name in sorted({*old.windows, *new.windows}):
+        before, after = old.windows.get(name), new.windows.get(name)
         if before != after:
             reasons.append(f"the window '{name}' changed from {before or 'nothing'} to {after or 'nothing'}")
     reasons += changed_values.input_changes(old, new)
-    if old["sql"] != new["sql"]:
+    if old.sql != new.sql:
         reasons.append(_query_changed(old, new))
-    if old["stateful"] != new["stateful"]:
-        reasons.append("it keeps state now" if new["stateful"] else "it no longer keeps state")
+    if old.stateful != new.stateful:
+        reasons.append("it keeps state now" if new.stateful else "it no longer keeps state")
     return reasons or ["the query changed"]
 
 
-def _query_changed(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
+def _query_changed(old: Facts, new: Facts) -> str:
     return with_clauses("the query changed", old, new)
 
 
@@ -253,13 +233,13 @@ def _refused(
     reasons: tuple[str, ...],
     lines: Sequence[str] = (),
     *,
-    lost: str = "",
+    discarded: str = "",
     ways: Sequence[str] = (),
 ) -> Comparison:
     message = f"{model.relation} cannot continue after this change: {'; '.join(reasons)}"
     hint = f"Undo the edit, or rebuild the table: engine build -f -s {model.name}"
     hint = "\n".join([*lines, hint, *ways])
-    if lost:
-        hint = f"Undo the edit, or replace it: engine build -f -s {model.name}. {lost}"
+    if discarded:
+        hint = f"Undo the edit, or replace it: engine build -f -s {model.name}. {discarded}"
     finding = Diagnostic("model-changed", message, hint, node=model.name, location=Location(model.file))
-    return Comparison(change, reasons, finding, kind_changed=bool(lost), lost=lost)
+    return Comparison(change, reasons, finding, kind_changed=bool(discarded), discarded=discarded)

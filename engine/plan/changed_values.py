@@ -6,6 +6,7 @@ import difflib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from engine.compile.nodes.facts import NO_FACTS, Facts, PartitionFacts, WatermarkFacts, WriteFacts
 from engine.plan.edits.definition_diff import definition_lines
 
 # Lines of a difference, characters of a line, and of a value.
@@ -13,16 +14,15 @@ _LINES, _WIDTH, _VALUE = 10, 160, 120
 _NOTHING = "nothing"
 
 
-def identity_changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str]:
-    if old.get("partition_by") != new.get("partition_by"):
-        was, now = (", ".join(map(_partition, facts.get("partition_by") or ())) for facts in (old, new))
-        yield changed("'partition_by'", was, now)
-    writes = [facts.get("write") or {} for facts in (old, new)]
-    for key in dict.fromkeys((*writes[0], *writes[1])):
-        if writes[0].get(key) != writes[1].get(key):
-            yield changed(f"'{key}'", _text(writes[0].get(key)), _text(writes[1].get(key)))
-    if old.get("output_mode") != new.get("output_mode"):
-        yield changed("'output_mode'", _text(old.get("output_mode")), _text(new.get("output_mode")))
+def identity_changes(old: Facts, new: Facts) -> Iterator[str]:
+    if old.partition_by != new.partition_by:
+        yield changed("'partition_by'", *(", ".join(map(_partition, facts.partition_by)) for facts in (old, new)))
+    for key in WriteFacts.__struct_fields__:
+        was, now = getattr(old.write, key), getattr(new.write, key)
+        if was != now:
+            yield changed(f"'{key}'", _text(was), _text(now))
+    if old.output_mode != new.output_mode:
+        yield changed("'output_mode'", _text(old.output_mode), _text(new.output_mode))
 
 
 def table_changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str]:
@@ -34,40 +34,39 @@ def table_changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[st
         elif key == "columns":
             yield "the declared types of its columns changed"
         elif key == "sort_by":
-            yield changed("'sort_by'", *(", ".join(map(_sorted_by, said.get(key) or ())) for said in (old, new)))
+            yield changed("'sort_by'", *(", ".join(map(_sorted_by, table.get(key) or ())) for table in (old, new)))
         else:
             yield changed(f"'{key}'", _text(old.get(key)), _text(new.get(key)))
 
 
-def input_changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str]:
-    before = {item["name"]: item for item in old["inputs"]}
-    for item in new["inputs"]:
-        name, known = item["name"], before.get(item["name"])
-        if known is None:
+def input_changes(old: Facts, new: Facts) -> Iterator[str]:
+    before = {item.name: item for item in old.inputs}
+    for item in new.inputs:
+        name, input_before = item.name, before.get(item.name)
+        if input_before is None:
             continue
-        if known.get("watermark") != item.get("watermark"):
-            was, now = (_watermark(one.get("watermark")) for one in (known, item))
-            yield changed(f"the watermark of '{name}'", was, now)
-        if known.get("dedup") != item.get("dedup"):
-            yield changed(f"the dedup of '{name}'", _text(known.get("dedup")), _text(item.get("dedup")))
-        if known.get("stream") != item.get("stream"):
-            yield f"'{name}' is now {'a stream' if item.get('stream') else 'a static input'}"
-        yield from _deferral(name, known.get("deferred"), item.get("deferred"))
-        yield from _source_changes(name, known.get("source") or {}, item.get("source") or {})
+        if input_before.watermark != item.watermark:
+            yield changed(f"the watermark of '{name}'", *(_watermark(one.watermark) for one in (input_before, item)))
+        if input_before.dedup != item.dedup:
+            yield changed(f"the dedup of '{name}'", _text(input_before.dedup), _text(item.dedup))
+        if input_before.stream != item.stream:
+            yield f"'{name}' is now {'a stream' if item.stream else 'a static input'}"
+        yield from _deferral(name, input_before.deferred, item.deferred)
+        yield from _source_changes(name, input_before.source, item.source)
 
 
-def deferral_changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[str, ...]:
-    before = {item["name"]: item.get("deferred") for item in old["inputs"]}
-    pairs = ((item["name"], before.get(item["name"]), item.get("deferred")) for item in new["inputs"])
-    return tuple(text for name, was, now in pairs if name in before for text in _deferral(name, was, now))
+def deferral_changes(old: Facts, new: Facts) -> tuple[str, ...]:
+    before = {item.name: item.deferred for item in old.inputs}
+    pairs = ((item.name, before[item.name], item.deferred) for item in new.inputs if item.name in before)
+    return tuple(text for name, was, now in pairs for text in _deferral(name, was, now))
 
 
-def _deferral(name: str, was: str | None, now: str | None) -> Iterator[str]:
+def _deferral(name: str, was: str, now: str) -> Iterator[str]:
     if was != now:
         yield f"'{name}' was {_place(was)} and is {_place(now)} now"
 
 
-def _place(deferred: str | None) -> str:
+def _place(deferred: str) -> str:
     return f"deferred to {deferred}" if deferred else "read in this target"
 
 
@@ -96,20 +95,19 @@ def _column_changes(name: str, old: Sequence[Any], new: Sequence[Any]) -> Iterat
         yield changed(f"the order of the columns of '{name}'", ", ".join(before), ", ".join(after))
 
 
-def changed(what: str, was: str, now: str) -> str:
-    return f"{what} changed from {_short(was)} to {_short(now)}"
+def changed(subject: str, was: str, now: str) -> str:
+    return f"{subject} changed from {_short(was)} to {_short(now)}"
 
 
-def query_changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[str, ...]:
+def query_changes(old: Facts, new: Facts) -> tuple[str, ...]:
     """Return the lines of the compiled SQL that changed, each with - or + before it; those of ephemeral models too."""
-    pairs = [("", str(old["sql"]), str(new["sql"]))]
-    inner = [facts.get("inlined") or {} for facts in (old, new)]
-    for name in sorted({*inner[0], *inner[1]}):
-        texts = [str(facts.get(name, {}).get("sql", "")) for facts in inner]
-        pairs.append((name, texts[0], texts[1]))
-    found = [line for name, was, now in pairs if was != now for line in _difference(name, was, now)]
-    more = len(found) - _LINES
-    return (*found[:_LINES], f"... and {more:,} more lines") if more > 1 else tuple(found)
+    pairs = [("", old.sql, new.sql)]
+    for name in sorted({*old.inlined, *new.inlined}):
+        was, now = (facts.inlined.get(name, NO_FACTS).sql for facts in (old, new))
+        pairs.append((name, was, now))
+    diff_lines = [line for name, was, now in pairs if was != now for line in _difference(name, was, now)]
+    more = len(diff_lines) - _LINES
+    return (*diff_lines[:_LINES], f"... and {more:,} more lines") if more > 1 else tuple(diff_lines)
 
 
 def _difference(name: str, old: str, new: str) -> Iterator[str]:
@@ -132,18 +130,18 @@ def _sorted_by(column: Mapping[str, Any]) -> str:
     return " ".join([str(column["column"]), *filter(None, parts)])
 
 
-def _partition(field: Mapping[str, Any]) -> str:
-    inner = ", ".join(str(part) for part in (field.get("number"), field["column"]) if part is not None)
-    text = str(field["column"]) if field["transform"] == "identity" else f"{field['transform']}({inner})"
-    return f"{text} as {field['name']}" if field.get("name") else text
+def _partition(field: PartitionFacts) -> str:
+    inner = ", ".join(str(part) for part in (field.number, field.column) if part is not None)
+    text = field.column if field.transform == "identity" else f"{field.transform}({inner})"
+    return f"{text} as {field.name}" if field.name else text
 
 
-def _watermark(mark: Mapping[str, Any] | None) -> str:
+def _watermark(mark: WatermarkFacts | None) -> str:
     if not mark:
         return ""
-    column = f"{mark['expression']} as {mark['column']}" if mark.get("expression") else str(mark["column"])
-    rest = [f"{key} {mark[key]}" for key in ("max_future", "on_null") if mark.get(key)]
-    return " ".join([column, "delay", str(mark["delay"]), *rest])
+    column = f"{mark.expression} as {mark.column}" if mark.expression else mark.column
+    rest = {"delay": mark.delay, "max_future": mark.max_future, "on_null": mark.on_null}
+    return " ".join([column, *(f"{key} {value}" for key, value in rest.items() if value)])
 
 
 def _text(value: Any) -> str:

@@ -6,18 +6,19 @@ decide only how fast a source is read.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+from msgspec.structs import replace
 from sqlglot import exp
 
+from engine.compile.nodes.facts import Facts, InputFacts, plain
 from engine.compile.sql.dialect import tree_of
 from engine.compile.sql.read_names import read_names
 from engine.compile.types import spark_types
-from engine.sources import answers_of
-from engine.sources.answers import ColumnsBy, normalized
+from engine.sources import source_traits
+from engine.sources.traits import ColumnsBy, normalized
 
 # Options of readers that change how much is read at a time, and how, but not what (in lower case).
 _TUNING = {
@@ -34,54 +35,53 @@ _NAMING_NONE = {"sql", "inputs", "relation", "inlined", "state", "began", "keyed
 _WORDS = re.compile(r"`[^`]*`|\w+|[^\w\s]")
 
 
-def comparable(facts: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
+def comparable(facts: Facts, other: Facts) -> Facts:
     """The facts with what no row depends on left out of their inputs; `other` is what they are compared with."""
-    read = [_words(known) for known in (facts, other)]
+    read = [_words(side) for side in (facts, other)]
     words = None if None in read else [word for part in read for word in part or ()]
     # A join of streams keeps the columns it reads in the order of the schema, and structs as a whole.
-    carries = any(_carries(known) for known in (facts, other))
-    return {**facts, "inputs": [_input(item, words, carries=carries) for item in facts["inputs"]]}
+    carries = any(_carries(side) for side in (facts, other))
+    return replace(facts, inputs=tuple(_input(item, words, carries=carries) for item in facts.inputs))
 
 
-def _carries(facts: Mapping[str, Any]) -> bool:
-    several = sum(1 for item in facts["inputs"] if item["stream"]) > 1
-    return several or bool(facts.get("inlined")) or _has(facts, lambda node: isinstance(node, exp.Join))
+def _carries(facts: Facts) -> bool:
+    several = sum(item.stream for item in facts.inputs) > 1
+    return several or bool(facts.inlined) or _has(facts, lambda node: isinstance(node, exp.Join))
 
 
-def keeps_columns(facts: Mapping[str, Any]) -> bool:
+def keeps_columns(facts: Facts) -> bool:
     """Return whether a step of a query may keep whole rows in state: a join of streams, DISTINCT."""
     return _carries(facts) or _has(
         facts, lambda node: bool(node.args.get("distinct")) or isinstance(node, exp.Distinct)
     )
 
 
-def _has(facts: Mapping[str, Any], holds: Callable[[exp.Expr], bool]) -> bool:
+def _has(facts: Facts, holds: Callable[[exp.Expr], bool]) -> bool:
     """Whether a query may have a node of some kind."""
-    tree = tree_of(str(facts["sql"]))
+    tree = tree_of(facts.sql)
     return tree is None or any(map(holds, tree.walk()))
 
 
-def _input(item: Mapping[str, Any], words: Sequence[str] | None, *, carries: bool) -> dict[str, Any]:
-    dedup = sorted({column.lower() for column in item.get("dedup") or ()})
-    known = {**item, "dedup": dedup}
-    source = item.get("source")
-    if source:
-        options = {k.lower(): v for k, v in source.get("options", {}).items() if k.lower() not in _TUNING}
-        made = {**source, "options": options, "schema": _schema(source, words, carries=carries)}
-        if "path" in made:
-            made["path"] = normalized(str(made["path"]))
-        known["source"] = made
-    return known
+def _input(item: InputFacts, words: Sequence[str] | None, *, carries: bool) -> InputFacts:
+    item = replace(item, dedup=tuple(sorted({column.lower() for column in item.dedup})))
+    source = item.source
+    if not source:
+        return item
+    options = {k.lower(): v for k, v in source.get("options", {}).items() if k.lower() not in _TUNING}
+    comparable_source = {**source, "options": options, "schema": _schema(source, words, carries=carries)}
+    if "path" in comparable_source:
+        comparable_source["path"] = normalized(str(comparable_source["path"]))
+    return replace(item, source=comparable_source)
 
 
 def _schema(source: Mapping[str, Any], words: Sequence[str] | None, *, carries: bool) -> list[Any]:
     schema = [[str(name), kind] for name, kind in source.get("schema", ())]
     if words is None:
         return schema
-    answers = answers_of(str(source.get("format", "")))
-    if answers.caseless:
+    traits = source_traits(str(source.get("format", "")))
+    if traits.caseless:
         schema = [[name.lower(), kind] for name, kind in schema]
-    if answers.columns_by is ColumnsBy.POSITION:
+    if traits.columns_by is ColumnsBy.POSITION:
         # Only what is behind the last column that is read does not count.
         last = max((i for i, (name, _) in enumerate(schema) if name in words), default=-1)
         return schema[: last + 1]
@@ -104,27 +104,25 @@ def _parts(name: str, kind: Any, words: Sequence[str], path: tuple[str, ...] = (
         yield from _parts(field, type_, words, (*path, name))
 
 
-def names_column(facts: Mapping[str, Any], name: str) -> bool:
+def names_column(facts: Facts, name: str) -> bool:
     """Return whether a query may read a column of its inputs."""
     words = _words(facts)
     return words is None or name.lower() in words
 
 
-def _words(facts: Mapping[str, Any]) -> tuple[str, ...] | None:
+def _words(facts: Facts) -> tuple[str, ...] | None:
     """The words and signs of everything in the facts that names columns, in order; None: it may name any."""
-    rest = {key: value for key, value in facts.items() if key not in _NAMING_NONE}
-    inputs = [{key: value for key, value in item.items() if key not in {"source", "name"}} for item in facts["inputs"]]
-    inner = facts.get("inlined", {}).values()
-    parts = [
-        read_names(str(facts["sql"])),
-        *(_words(one) if "sql" in one else _shown(json.dumps(one)) for one in inner),
+    rest = {key: value for key, value in plain(facts).items() if key not in _NAMING_NONE}
+    inputs = [
+        (item.dedup, item.through, item.deferred, item.watermark and plain(item.watermark)) for item in facts.inputs
     ]
-    parts += [_shown(text) for text in (*_texts(rest), *_texts(inputs))]
-    known = [part for part in parts if part is not None]
-    return tuple(word for part in known for word in (*part, ";")) if len(known) == len(parts) else None
+    parts = [read_names(facts.sql), *map(_words, facts.inlined.values())]
+    parts += [_words_of_text(text) for text in (*_texts(rest), *_texts(inputs))]
+    word_lists = [part for part in parts if part is not None]
+    return tuple(word for part in word_lists for word in (*part, ";")) if len(word_lists) == len(parts) else None
 
 
-def _shown(text: str) -> tuple[str, ...]:
+def _words_of_text(text: str) -> tuple[str, ...]:
     """The words and signs of a text other than a query; the name of a column may be all of it."""
     return text.lower(), *(word.strip("`") for word in _WORDS.findall(text.lower()))
 

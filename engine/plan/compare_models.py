@@ -19,8 +19,8 @@ def compare_model(
     """Compare a model with what wrote its table last; `writer` None: it was never built."""
     if writer is None:
         return Comparison(Change.NEW)
-    read = StreamsRead.of(model, writer, streams)
-    if (difference := read.difference) is not None and writer.recorded is not None:
+    read = StreamsRead.compare(model, writer, streams)
+    if (difference := read.difference) is not None and writer.recorded_sources is not None:
         finding = source_changes.rejection(
             str(model.relation),
             model.name,

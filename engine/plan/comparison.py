@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
 
 from engine.compile import Model
+from engine.compile.nodes.facts import Facts
 from engine.errors import Diagnostic
 from engine.plan import source_changes
 from engine.plan.deployed.deployed_facts import LastWriter
@@ -34,8 +34,8 @@ class Comparison:
     reasons: tuple[str, ...] = ()
     refusal: Diagnostic | None = None
     kind_changed: bool = False
-    lost: str = ""
-    before: Mapping[str, Any] | None = None
+    discarded: str = ""
+    before: Facts | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,12 +45,12 @@ class StreamsRead:
     difference: str | None
 
     @classmethod
-    def of(cls, model: Model, writer: LastWriter, streams: Sequence[StreamSource] | None) -> StreamsRead:
+    def compare(cls, model: Model, writer: LastWriter, streams: Sequence[StreamSource] | None) -> StreamsRead:
         """Compare what a checkpoint has recorded with what a query reads now; without a record the facts."""
-        recorded = writer.recorded
-        if recorded is not None and streams is not None:
-            reason = source_changes.difference(recorded.streams, streams, ordered=recorded.textual)
-            return cls(recorded.streams, streams, reason)
+        recorded_sources = writer.recorded_sources
+        if recorded_sources is not None and streams is not None:
+            reason = source_changes.difference(recorded_sources.streams, streams, ordered=recorded_sources.textual)
+            return cls(recorded_sources.streams, streams, reason)
         before = source_changes.of_facts(writer.facts) if writer.facts else ()
         now = source_changes.of_facts(model.facts) if writer.facts else ()
         return cls(before, now, source_changes.difference(before, now, ordered=False))

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from engine.compile import Materialized, Model
+from engine.compile.nodes.facts import Facts
 from engine.plan.comparison import Change
 
-# What a version is, and by what two versions belong together.
-_IDENTITY = ("history", "unique_key", "sequence_by")
+
+def keeps_history(facts: Facts) -> bool:
+    return facts.materialized == Materialized.TABLE.value and bool(facts.write.history)
 
 
-def keeps_history(facts: Mapping[str, Any]) -> bool:
-    return facts["materialized"] == Materialized.TABLE.value and bool((facts.get("write") or {}).get("history"))
+def _identity(facts: Facts) -> tuple[object, ...]:
+    """What a version is, by what two versions belong together, and where they are."""
+    return facts.write.history, facts.write.unique_key, facts.write.sequence_by, facts.partition_by
 
 
 def protected(model: Model) -> bool:
@@ -22,11 +24,9 @@ def protected(model: Model) -> bool:
     return allowed is False or (bool(model.write.history) and not model.streaming and allowed is not True)
 
 
-def changes(old: Mapping[str, Any], new: Mapping[str, Any], reasons: Sequence[str]) -> tuple[Change, tuple[str, ...]]:
+def changes(old: Facts, new: Facts, reasons: Sequence[str]) -> tuple[Change, tuple[str, ...]]:
     """Return what an edit of a history means: other keys, another order or other partitions are another table."""
-    writes = [facts.get("write") or {} for facts in (old, new)]
-    identity = any(writes[0].get(key) != writes[1].get(key) for key in _IDENTITY)
-    if identity or old.get("partition_by") != new.get("partition_by"):
+    if _identity(old) != _identity(new):
         # Compares SQL: a command with nothing to do loads no parser.
         from engine.plan import changed_values
 

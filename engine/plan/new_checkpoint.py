@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from engine.compile import Manifest, Model, Source
 from engine.compile.nodes.model_settings import OutputMode
-from engine.sources import SourceSpec, answers_of
+from engine.sources import SourceSpec, source_traits
 
 NOW, EARLIEST, OPEN_WINDOWS = "now", "earliest", "open-windows"
 
@@ -15,17 +15,17 @@ def rewritten(model: Model) -> bool:
 
 def totals(manifest: Manifest, model: Model) -> bool:
     """Return whether groups of a model have no event time: records that are skipped are missing in later totals."""
-    said = (d for d in manifest.diagnostics if d.node == model.name)
-    return any(diagnostic.code == "unbounded-groups" for diagnostic in said)
+    own_diagnostics = (d for d in manifest.diagnostics if d.node == model.name)
+    return any(diagnostic.code == "unbounded-groups" for diagnostic in own_diagnostics)
 
 
 def timed(spec: SourceSpec) -> bool:
-    return answers_of(spec.format).begun_at is not None
+    return source_traits(spec.format).begun_at is not None
 
 
 def begun_at(spec: SourceSpec, at: int | None) -> SourceSpec:
     """Return a source as a reset says; `at` in milliseconds since 1970, None: from the first record."""
-    moved = answers_of(spec.format).begun_at
+    moved = source_traits(spec.format).begun_at
     return moved(spec, at) if moved is not None else spec
 
 
@@ -53,6 +53,6 @@ def ways(manifest: Manifest, model: Model) -> tuple[str, ...]:
             f"Or keep the rows and read only new data (open windows and unread data are skipped): {command} {NOW}"
         )
     if EARLIEST in values:
-        rows = "the table is written again" if rewritten(model) else "keys that the query no longer returns stay"
+        rows = "the table is rewritten" if rewritten(model) else "keys that the query no longer returns stay"
         lines.append(f"Or read all data again into the table ({rows}): {command} {EARLIEST}")
     return tuple(lines)

@@ -28,7 +28,7 @@ def differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[list[st
         else:
             changed.append(f"the setting '{key}' changed from {values[0]} to {values[1]}")
     if old.get("pre_hook", []) != new.get("pre_hook", []):
-        was, now = ("; ".join(said.get("pre_hook", [])) or "nothing" for said in (old, new))
+        was, now = ("; ".join(settings.get("pre_hook", [])) or "nothing" for settings in (old, new))
         changed.append(f"'pre_hook' changed from {was} to {now}")
     return changed, frozen
 
@@ -37,12 +37,12 @@ def state_store_notes(model: Model, frozen: Mapping[str, str]) -> tuple[str, ...
     """Return what `state_store` says that the checkpoint does not follow (Spark class OffsetSeqMetadata)."""
     if not model.stateful:
         return ()
-    said = {"partitions": model.state_partitions, "provider": model.operation.state_provider}
+    declared = {"partitions": model.state_partitions, "provider": model.operation.state_provider}
     provider = frozen.get(_PROVIDER, "").rpartition(".")[2]
-    kept = {"partitions": frozen.get(_PARTITIONS), "provider": _PROVIDERS.get(provider)}
+    in_checkpoint = {"partitions": frozen.get(_PARTITIONS), "provider": _PROVIDERS.get(provider)}
     return tuple(
-        f"state_store.{key} is {value} now, but the checkpoint keeps {kept[key]}; to apply it: engine build -f -s "
-        f"{model.name}"
-        for key, value in said.items()
-        if value is not None and kept[key] not in {None, str(value)}
+        f"state_store.{key} is {value} now, but the checkpoint keeps {in_checkpoint[key]}; to apply it: "
+        f"engine build -f -s {model.name}"
+        for key, value in declared.items()
+        if value is not None and in_checkpoint[key] not in {None, str(value)}
     )

@@ -11,9 +11,12 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import msgspec
+
+from engine.compile.nodes.facts import Facts, StateOrder, plain
 from engine.errors import Diagnostic
-from engine.sources import answers_of
-from engine.sources.answers import FILES, TABLE
+from engine.sources import source_traits
+from engine.sources.traits import FILES, TABLE
 from engine.state import ModelState
 
 
@@ -36,8 +39,8 @@ class StreamSource:
     number: int = 0
 
     def __str__(self) -> str:
-        known = self.identity
-        where = known.get("location") or known.get("path") or ", ".join(known.get("topics") or ())
+        identity = self.identity
+        where = identity.get("location") or identity.get("path") or ", ".join(identity.get("topics") or ())
         return f"{self.name} ({where})" if where else self.name
 
 
@@ -58,7 +61,7 @@ class Recorded:
     streams: tuple[StreamSource, ...]
     textual: bool = True
     settings: Mapping[str, Any] = field(default_factory=dict)
-    order: Mapping[str, Any] | None = None
+    order: StateOrder | None = None
     dedup: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     def as_json(self) -> dict[str, Any]:
@@ -66,34 +69,33 @@ class Recorded:
             {"node": s.node, "name": s.name, "kind": s.kind, "identity": dict(s.identity), "number": s.number}
             for s in self.streams
         ]
-        orders = {"order": self.order and dict(self.order), "dedup": {k: list(v) for k, v in self.dedup.items()}}
-        known = {key: value for key, value in orders.items() if value}
-        return {"streams": streams, "textual": self.textual, "settings": dict(self.settings), **known}
+        orders = {"order": self.order and plain(self.order), "dedup": {k: list(v) for k, v in self.dedup.items()}}
+        orders_set = {key: value for key, value in orders.items() if value}
+        return {"streams": streams, "textual": self.textual, "settings": dict(self.settings), **orders_set}
 
     @classmethod
-    def of(cls, data: Mapping[str, Any]) -> Recorded:
-        """Read the content of the file; KeyError or TypeError if it is another."""
+    def from_json(cls, data: Mapping[str, Any]) -> Recorded:
+        """Read the content of the file; KeyError, TypeError or msgspec's ValidationError if it is another."""
         streams = tuple(StreamSource(**item) for item in data["streams"])
         textual, settings = bool(data.get("textual", True)), data.get("settings", {})
-        return cls(streams, textual, settings, data.get("order"), data.get("dedup", {}))
+        order = msgspec.convert(data["order"], StateOrder) if data.get("order") else None
+        return cls(streams, textual, settings, order, data.get("dedup", {}))
 
 
-def of_facts(facts: Mapping[str, Any]) -> tuple[StreamSource, ...]:
+def of_facts(facts: Facts) -> tuple[StreamSource, ...]:
     """The streams of a query as its facts have them: without order, and without what the project's folder decides."""
-    found = []
-    for item in facts["inputs"]:
-        if item["stream"]:
-            source, name = item.get("source"), item["name"]
-            if source is None:
-                found.append(StreamSource(f"model.{name}", name, TABLE, {"table": item.get("deferred", name)}))
-            else:
-                found.append(of_source(name, source["format"], source))
-    return tuple(found)
+    streams = []
+    for item in facts.inputs:
+        if item.stream and item.source:
+            streams.append(of_source(item.name, item.source["format"], item.source))
+        elif item.stream:
+            streams.append(StreamSource(f"model.{item.name}", item.name, TABLE, {"table": item.deferred or item.name}))
+    return tuple(streams)
 
 
 def of_source(name: str, format_: str, settings: Mapping[str, Any]) -> StreamSource:
-    found = answers_of(format_).identity(format_, settings)
-    return StreamSource(f"source.{name}", name, found.kind, found.facts)
+    identity = source_traits(format_).identity(format_, settings)
+    return StreamSource(f"source.{name}", name, identity.kind, identity.facts)
 
 
 def same(before: StreamSource, now: StreamSource) -> bool:
@@ -126,26 +128,37 @@ def difference(before: Sequence[StreamSource], now: Sequence[StreamSource], *, o
     if len(before) == len(now) and all(same(old, new) for old, new in zip(before, now, strict=True)):
         return None
     without = [old for old in before if not any(same(old, new) for new in now)]
-    left = [new for new in now if not any(same(old, new) for old in before)]
-    if not left and not without:
+    added = [new for new in now if not any(same(old, new) for old in before)]
+    if not added and not without:
         if not ordered:
             return None
         if len(before) == len(now):
             return f"the order of its streams changed from {_names(before)} to {_names(now)}"
-    pairs = [(old, new) for old in without for new in left if old.kind == new.kind == FILES]
+    pairs = [(old, new) for old in without for new in added if old.kind == new.kind == FILES]
+    return _changed_setting(pairs) or _moved_project(pairs) or _changed_streams(before, now)
+
+
+def _changed_setting(pairs: Sequence[tuple[StreamSource, StreamSource]]) -> str | None:
     for key in ("format", "connection"):
         for old, new in pairs:
             was, now_is = old.identity.get(key), new.identity.get(key)
             if _same_place(old, new) and None not in {was, now_is} and was != now_is:
                 return f"the {key} of '{new.name}' changed from {was} to {now_is}"
-    moved = [(old, new) for old, new in pairs if _moved(old, new)]
-    if moved:
-        old, new = moved[0]
-        roots = old.identity["root"], new.identity["root"]
-        return (
-            f"the project was moved from {roots[0]} to {roots[1]}: the files of '{new.name}' that were read are "
-            f"recorded under {old.identity['location']}, and all of them would be read again"
-        )
+    return None
+
+
+def _moved_project(pairs: Sequence[tuple[StreamSource, StreamSource]]) -> str | None:
+    for old, new in pairs:
+        if _moved(old, new):
+            return (
+                f"the project was moved from {old.identity['root']} to {new.identity['root']}: the files of "
+                f"'{new.name}' that were read are recorded under {old.identity['location']}, and all of them would be "
+                "re-read"
+            )
+    return None
+
+
+def _changed_streams(before: Sequence[StreamSource], now: Sequence[StreamSource]) -> str:
     texts = [_texts(before), _texts(now)]
     tables = [[s.identity.get("table") for s in some] for some in (before, now)]
     if texts[0] == texts[1] and tables[0] != tables[1]:
@@ -191,47 +204,49 @@ def rejection(relation: str, model: str, reason: str, ways: Sequence[str], other
 
 
 def static_renames(
-    old: Mapping[str, Any], new: Mapping[str, Any], names_before: Mapping[str, Collection[str]], known: Collection[str]
+    old: Facts, new: Facts, names_before: Mapping[str, Collection[str]], nodes: Collection[str]
 ) -> dict[str, StreamSource]:
     """Return the inputs read in full that have another name now, by the node that they were."""
-    names = [{item["name"]: item for item in facts["inputs"] if not item["stream"]} for facts in (old, new)]
-    found = {}
+    names = [{item.name: item for item in facts.inputs if not item.stream} for facts in (old, new)]
+    renamed = {}
     for name, item in names[0].items():
-        kind = "source" if item.get("source") else "model"
-        if f"{kind}.{name}" in known:
+        kind = "source" if item.source else "model"
+        if f"{kind}.{name}" in nodes:
             continue
         for other, one in names[1].items():
-            same = one.get("source") == item["source"] if kind == "source" else name in names_before.get(other, ())
+            same = one.source == item.source if kind == "source" else name in names_before.get(other, ())
             if other not in names[0] and same:
-                found[f"{kind}.{name}"] = StreamSource(f"{kind}.{other}", other, "static")
-    return found
+                renamed[f"{kind}.{name}"] = StreamSource(f"{kind}.{other}", other, "static")
+    return renamed
 
 
 def renames(before: Sequence[StreamSource], now: Sequence[StreamSource]) -> dict[str, StreamSource]:
-    names, found = {s.node for s in now}, {}
-    taken = {s.node for s in before}
+    names, renamed = {s.node for s in now}, {}
+    nodes_before = {s.node for s in before}
     for old in before:
         if old.node not in names:
-            new = next((s for s in now if s.node not in taken and same(old, s)), None)
+            new = next((s for s in now if s.node not in nodes_before and same(old, s)), None)
             if new is not None:
-                found[old.node] = new
-    return found
+                renamed[old.node] = new
+    return renamed
 
 
 def with_present_names(before: Sequence[StreamSource], now: Sequence[StreamSource]) -> tuple[StreamSource, ...]:
-    found = renames(before, now)
-    return tuple(replace(s, node=found[s.node].node, name=found[s.node].name) if s.node in found else s for s in before)
+    renamed = renames(before, now)
+    return tuple(
+        replace(s, node=renamed[s.node].node, name=renamed[s.node].name) if s.node in renamed else s for s in before
+    )
 
 
 def with_new_names(state: ModelState, before: Sequence[StreamSource], now: Sequence[StreamSource]) -> ModelState:
-    found = renames(before, now)
-    if not found:
+    renamed = renames(before, now)
+    if not renamed:
         return state
-    nodes = {old: new.node for old, new in found.items()}
-    names = {s.name: found[s.node].name for s in before if s.node in found}
+    nodes = {old: new.node for old, new in renamed.items()}
+    names = {s.name: renamed[s.node].name for s in before if s.node in renamed}
 
-    def moved(kept: Mapping[str, Any], to: Mapping[str, str]) -> dict[str, Any]:
-        return {to.get(key, key): value for key, value in kept.items()}
+    def moved(by_name: Mapping[str, Any], to: Mapping[str, str]) -> dict[str, Any]:
+        return {to.get(key, key): value for key, value in by_name.items()}
 
     return replace(
         state,

@@ -7,22 +7,22 @@ breaking; what is above the steps, and which rows are late, may change.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from engine.compile.nodes.facts import Facts
 from engine.compile.stateful.aggregate_order import reorderings
 from engine.compile.stateful.blocks import Block, BoundExpression, Meaning, blocks
-from engine.compile.stateful.stateful_steps import UnprovableError, meaning
-from engine.sources import answers_of
-from engine.sources.answers import ColumnsBy
+from engine.compile.stateful.stateful_steps import UnprovableError, meaning_of_state
+from engine.sources import source_traits
+from engine.sources.traits import ColumnsBy
 from engine.times import duration_text
 
 _KINDS = {
     "group": "GROUP BY", "distinct": "DISTINCT", "join": "join", "limit": "LIMIT", "union": "UNION", "read": "input",
     "sort": "ORDER BY",
 }  # fmt: skip
-_MEANT = ("materialized", "relation", "output_mode", "partition_by", "write")
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,52 +34,47 @@ class Difference:
     column: str = ""
 
 
-def differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[Difference, ...] | None:
+def differences(old: Facts, new: Facts) -> tuple[Difference, ...] | None:
     """What an edit changes of a query that keeps state; None: not proved, only the text can be compared."""
-    if "state" not in old or "state" not in new or _rest(old) != _rest(new):
+    if old.state is None or new.state is None or _rest(old) != _rest(new):
         return None
     try:
-        before, after = meaning(old["state"]), meaning(new["state"])
+        before, after = meaning_of_state(old.state), meaning_of_state(new.state)
         if before.literals != after.literals or not (_stateful(before) and _stateful(after)):
             return None
-        mode = str(new.get("output_mode") or "append")
+        mode = new.output_mode or "append"
         single = sum(block.stateful for block in blocks(after.block)) == 1
-        found = [*_Comparison(mode, single).blocks(before.block, after.block, ()), *_columns(before, after)]
+        edits = [*_Comparison(mode, single).blocks(before.block, after.block, ()), *_columns(before, after)]
         # Of a struct only the fields that are read count.
         read = _read_as_before(old, new)
-        found = [item for item in found if item.column not in read]
+        edits = [item for item in edits if item.column not in read]
         if before.streams != after.streams and sorted(before.streams) == sorted(after.streams):
-            was, now = (", ".join(said.streams) for said in (before, after))
-            text = f"the streams are read in the order {now}, and were in the order {was} (those of a CTE come first)"
-            found.append(Difference("breaking", f"{text}; the checkpoint stores their positions in that order"))
-        if not any(item.kind == "breaking" for item in found):
-            found += _order(before if "began" not in old else meaning(old["began"]), after, new["state"])
+            was, now = (", ".join(side.streams) for side in (before, after))
+            text = f"the streams are read in the order {now}, and were in the order {was} (streams of a CTE come first)"
+            edits.append(Difference("breaking", f"{text}; the checkpoint stores their positions in that order"))
+        if not any(item.kind == "breaking" for item in edits):
+            edits += _order(meaning_of_state(old.began) if old.began else before, after, new.state.sql)
     except UnprovableError:
         return None
-    return tuple({item.text: item for item in found}.values())
+    return tuple({item.text: item for item in edits}.values())
 
 
-def _read_as_before(old: Mapping[str, Any], new: Mapping[str, Any]) -> set[str]:
-    schemas = [
-        {item["name"]: item["source"].get("schema") for item in facts["inputs"] if item.get("source")}
-        for facts in (old, new)
-    ]
+def _read_as_before(old: Facts, new: Facts) -> set[str]:
+    schemas = [{item.name: item.source.get("schema") for item in facts.inputs} for facts in (old, new)]
     return {name for name, schema in schemas[0].items() if schema and schemas[1].get(name) == schema}
 
 
-def _stateful(said: Meaning) -> bool:
-    return any(block.stateful for block in blocks(said.block))
+def _stateful(query_meaning: Meaning) -> bool:
+    return any(block.stateful for block in blocks(query_meaning.block))
 
 
-def _rest(facts: Mapping[str, Any]) -> dict[str, Any]:
+def _rest(facts: Facts) -> tuple[Any, ...]:
     inputs = []
-    for item in facts["inputs"]:
-        kept = {key: item[key] for key in ("name", "stream", "through") if key in item}
-        source = dict(item.get("source") or {})
-        if answers_of(str(source.get("format", ""))).columns_by is ColumnsBy.NAME:
-            source.pop("schema", None)
-        inputs.append({**kept, "source": source})
-    return {**{key: facts.get(key) for key in _MEANT}, "inputs": inputs}
+    for item in facts.inputs:
+        by_name = source_traits(str(item.source.get("format", ""))).columns_by is ColumnsBy.NAME
+        source = {key: value for key, value in item.source.items() if key != "schema" or not by_name}
+        inputs.append((item.name, item.stream, item.through, source))
+    return facts.materialized, facts.relation, facts.output_mode, facts.partition_by, facts.write, inputs
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,18 +121,18 @@ class _Comparison:
 
     def _filters(self, old: Block, new: Block, fed: tuple[Block, ...]) -> Iterator[Difference]:
         before, after = {b.key: b for b in old.where}, {b.key: b for b in new.where}
-        gone = [before[key] for key in before if key not in after]
+        removed = [before[key] for key in before if key not in after]
         come = [after[key] for key in after if key not in before]
-        for one in gone + come:
-            held = _reached(new, one, fed)
-            words = f"the filter {one.text} was {'removed' if one in gone else 'added'}"
-            if not held:
+        for one in removed + come:
+            reached = _reached(new, one, fed)
+            words = f"the filter {one.text} was {'removed' if one in removed else 'added'}"
+            if not reached:
                 yield Difference("forward", f"{words}; this applies to new rows")
-            elif self._mixes(held[0]):
-                note = f"this applies to new rows; open groups of {_step(held[0])} include rows of both filters"
+            elif self._mixes(reached[0]):
+                note = f"this applies to new rows; open groups of {_step(reached[0])} include rows of both filters"
                 yield Difference("forward", f"{words}; {note}")
             else:
-                text = f"{words} upstream of {_step(held[-1])}, whose state was built with the old filter"
+                text = f"{words} upstream of {_step(reached[-1])}, whose state was built with the old filter"
                 yield Difference("breaking", text)
 
 
@@ -189,20 +184,20 @@ def _group(old: Block, new: Block, *, mixes: bool) -> Iterator[Difference]:
             text = "the sessions in state and in the table were made with the old gap"
             yield Difference("breaking", f"{change}; {text}")
     before, after = {b.key: b for b in old.aggregates}, {b.key: b for b in new.aggregates}
-    gone = [b.text for key, b in before.items() if key not in after]
+    removed = [b.text for key, b in before.items() if key not in after]
     come = [b.text for key, b in after.items() if key not in before]
-    if gone or come:
-        change = _changed(", ".join(gone), ", ".join(come), _step(new))
+    if removed or come:
+        change = _changed(", ".join(removed), ", ".join(come), _step(new))
         yield Difference("breaking", f"{change}; open groups hold values of the old aggregates")
 
 
-def _changed(gone: str, come: str, step: str) -> str:
-    if gone and gone == come:
+def _changed(removed: str, come: str, step: str) -> str:
+    if removed and removed == come:
         # sqlglot writes both in one way (`size` and `array_size`, which differ for NULL).
-        return f"an aggregate of {step}, {gone}, calls another function of Spark now"
-    if gone and come:
-        return f"an aggregate of {step} changed from {gone} to {come}"
-    return f"{come} was added to {step}" if come else f"{gone} was removed from {step}"
+        return f"an aggregate of {step}, {removed}, calls another function of Spark now"
+    if removed and come:
+        return f"an aggregate of {step} changed from {removed} to {come}"
+    return f"{come} was added to {step}" if come else f"{removed} was removed from {step}"
 
 
 def _distinct(old: Block, new: Block) -> Iterator[Difference]:
@@ -243,17 +238,17 @@ def _sort(old: Block, new: Block) -> Iterator[Difference]:
         yield Difference("forward", f"ORDER BY changed from {_list(old.on)} to {_list(new.on)}")
 
 
-def _reached(block: Block, said: BoundExpression, fed: tuple[Block, ...]) -> tuple[Block, ...]:
+def _reached(block: Block, condition: BoundExpression, fed: tuple[Block, ...]) -> tuple[Block, ...]:
     """The stateful blocks that a filter directly above a block decides on: Spark moves it below a step if it can."""
-    return fed if said.aggregates and block.kind != "join" else (*fed, *_under(block, said))
+    return fed if condition.aggregates and block.kind != "join" else (*fed, *_under(block, condition))
 
 
-def _under(block: Block, said: BoundExpression) -> tuple[Block, ...]:
+def _under(block: Block, condition: BoundExpression) -> tuple[Block, ...]:
     """The stateful blocks that a filter may move below; it stays above a limit, a dedup and what makes its values."""
-    if block.kind in {"limit", "read"} or (said.aggregates and not block.stateful):
+    if block.kind in {"limit", "read"} or (condition.aggregates and not block.stateful):
         return ()
     own = (block,) if block.stateful else ()
-    return own + tuple(step for child in block.children for step in _under(child, said))
+    return own + tuple(step for child in block.children for step in _under(child, condition))
 
 
 def _keys(old: Block, new: Block) -> Iterator[Difference]:
@@ -281,11 +276,11 @@ def _columns(old: Meaning, new: Meaning) -> Iterator[Difference]:
             )
 
 
-def _order(began: Meaning, after: Meaning, said: Mapping[str, Any]) -> Iterator[Difference]:
+def _order(began: Meaning, after: Meaning, sql: str) -> Iterator[Difference]:
     """The aggregates in another order than in the state: the SELECT list is run in the order of the state."""
     pairs = zip(blocks(began.block), blocks(after.block), strict=True)
     moved = [(a, b) for a, b in pairs if [one.key for one in a.aggregates] != [one.key for one in b.aggregates]]
-    if not moved or reorderings(str(said["sql"]), began, after):
+    if not moved or reorderings(sql, began, after):
         return
     for old, new in moved:
         change = f"from {_list(old.aggregates)} to {_list(new.aggregates)}"
@@ -294,9 +289,9 @@ def _order(began: Meaning, after: Meaning, said: Mapping[str, Any]) -> Iterator[
 
 
 def _shape(block: Block) -> Any:
-    said = [[b.key for b in part] for part in (block.keys, block.aggregates)]
-    said += [sorted(b.key for b in block.where), [b.key for b in block.on]]
-    return [block.kind, block.name, block.columns, said, [_shape(child) for child in block.children]]
+    keys = [[b.key for b in part] for part in (block.keys, block.aggregates)]
+    keys += [sorted(b.key for b in block.where), [b.key for b in block.on]]
+    return [block.kind, block.name, block.columns, keys, [_shape(child) for child in block.children]]
 
 
 def _step(block: Block) -> str:
@@ -309,12 +304,12 @@ def _step(block: Block) -> str:
     return _KINDS[block.kind]
 
 
-def _list(said: tuple[BoundExpression, ...]) -> str:
-    return ", ".join(b.text for b in said) or "nothing"
+def _list(expressions: tuple[BoundExpression, ...]) -> str:
+    return ", ".join(b.text for b in expressions) or "nothing"
 
 
-def _all(said: tuple[BoundExpression, ...]) -> str:
-    return " AND ".join(b.text for b in said) or "nothing"
+def _all(conditions: tuple[BoundExpression, ...]) -> str:
+    return " AND ".join(b.text for b in conditions) or "nothing"
 
 
 def _or(text: str) -> str:

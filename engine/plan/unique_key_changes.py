@@ -12,42 +12,42 @@ from typing import Any
 
 from sqlglot import exp
 
+from engine.compile.nodes.facts import Facts
 from engine.compile.sql.dialect import tree_of
 from engine.compile.sql.shown_sql import shown_sql
 from engine.compile.stateful.bound_expressions import written_key
-from engine.compile.stateful.stateful_steps import UnprovableError, meaning
-
-_ROLES = {"unique_key": "the key column", "sequence_by": "the column of sequence_by"}
+from engine.compile.stateful.stateful_steps import UnprovableError, meaning_of_state
 
 
-def key_changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[str, ...]:
+def key_changes(old: Facts, new: Facts) -> tuple[str, ...]:
     """What an edit changes in how keys and sequence of a table are computed, in words; empty: nothing, or no keys.
 
     Args:
         old: the facts of the query that wrote the table.
         new: those of the query now, with the same keys.
     """
-    write = new.get("write") or {}
-    roles = {name: role for key, role in reversed(_ROLES.items()) for name in write.get(key) or ()}
+    write = new.write
+    roles = dict.fromkeys(write.sequence_by, "the column of sequence_by")
+    roles |= dict.fromkeys(write.unique_key, "the key column")
     if not roles:
         return ()
     zones = tuple(f"the {text}" for text in zone_changes(old, new))
     return (*_changed(old, new, roles), *zones)
 
 
-def zone_changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str]:
-    before = {item["name"]: item.get("source") for item in old["inputs"]}
-    for item in new["inputs"]:
-        source, known = item.get("source"), before.get(item["name"])
-        if source and known and known.get("timezone") != source.get("timezone"):
-            was, now = (said.get("timezone") or "UTC" for said in (known, source))
-            yield f"time zone of '{item['name']}' changed from {was} to {now}"
+def zone_changes(old: Facts, new: Facts) -> Iterator[str]:
+    before = {item.name: item.source for item in old.inputs}
+    for item in new.inputs:
+        source, source_before = item.source, before.get(item.name)
+        if source and source_before and source_before.get("timezone") != source.get("timezone"):
+            was, now = (source_facts.get("timezone") or "UTC" for source_facts in (source_before, source))
+            yield f"time zone of '{item.name}' changed from {was} to {now}"
 
 
-def _changed(old: Mapping[str, Any], new: Mapping[str, Any], roles: Mapping[str, str]) -> Iterator[str]:
+def _changed(old: Facts, new: Facts, roles: Mapping[str, str]) -> Iterator[str]:
     then, now = _bound(old, new) or (_written(old), _written(new))
     if then is None or now is None:
-        if old["sql"] != new["sql"]:
+        if old.sql != new.sql:
             yield "how the key columns were computed is not known, as the earlier query cannot be read any more"
         return
     for name, role in roles.items():
@@ -59,12 +59,12 @@ def _changed(old: Mapping[str, Any], new: Mapping[str, Any], roles: Mapping[str,
 _Texts = dict[str, tuple[Any, str]]
 
 
-def _bound(old: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[_Texts, _Texts] | None:
-    said = [facts.get("state") or facts.get("keyed") for facts in (old, new)]
-    if said[0] is None or said[1] is None:
+def _bound(old: Facts, new: Facts) -> tuple[_Texts, _Texts] | None:
+    was, now = old.state or old.keyed, new.state or new.keyed
+    if was is None or now is None:
         return None
     try:
-        before, after = (meaning(one).columns for one in said if one is not None)
+        before, after = meaning_of_state(was).columns, meaning_of_state(now).columns
     except UnprovableError:
         return None
     return (
@@ -73,18 +73,17 @@ def _bound(old: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[_Texts, _Tex
     )
 
 
-def _written(facts: Mapping[str, Any]) -> _Texts | None:
+def _written(facts: Facts) -> _Texts | None:
     """By name: all expressions that the SQL gives this name, in subqueries too; None: it cannot be read."""
-    sql = str(facts["sql"])
-    tree = tree_of(sql)
+    tree = tree_of(facts.sql)
     if tree is None:
         return None
-    found: dict[str, list[exp.Expr]] = {}
+    expressions: dict[str, list[exp.Expr]] = {}
     for select in tree.find_all(exp.Select):
         for item in select.expressions:
             if isinstance(item, (exp.Alias, exp.Column)):
-                found.setdefault(item.alias_or_name.lower(), []).append(item.unalias())
+                expressions.setdefault(item.alias_or_name.lower(), []).append(item.unalias())
     return {
-        name: (sorted(written_key(tree, sql) for tree in trees), ", ".join(map(shown_sql, trees)))
-        for name, trees in found.items()
+        name: (sorted(written_key(tree, facts.sql) for tree in trees), ", ".join(map(shown_sql, trees)))
+        for name, trees in expressions.items()
     }

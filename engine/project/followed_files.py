@@ -17,7 +17,7 @@ from typing import Final
 from engine.project.project_files import find
 from engine.project.project_loader import DEFAULT_PATHS, PROJECT_FILE, SCHEMA_SUFFIX
 
-# Files beside project.yml that count, or whose presence is an error.
+# Files next to project.yml that count, or whose presence is an error.
 _READ: Final = (PROJECT_FILE, "selectors.yml")
 _TOP: Final = (*_READ, "profiles.yml", "dbt_project.yml", "packages.yml", "dependencies.yml")
 _YAML: Final = (".yml", ".yaml")
@@ -36,10 +36,10 @@ _QUIET: Final = 0.08
 _MOST_WAIT: Final = 30.0
 
 Stamp = tuple[int, int, int, int]
-Seen = Mapping[str, Stamp]
+Stamps = Mapping[str, Stamp]
 
 
-def look(root: Path, paths: Mapping[str, str] = DEFAULT_PATHS) -> Seen:
+def read_stamps(root: Path, paths: Mapping[str, str] = DEFAULT_PATHS) -> Stamps:
     """Return time of writing and of change, size and inode of each followed file, by its name in the project."""
     files = {name: str(root / name) for name in _TOP} | read_files(root, paths)
     return {name: stamp for name, path in files.items() if (stamp := _stamp(path)) is not None}
@@ -49,7 +49,7 @@ def read_files(root: Path, paths: Mapping[str, str] = DEFAULT_PATHS) -> dict[str
     """Return the paths of the files that a compilation reads, by name; some may not exist."""
     files = {name: str(root / name) for name in _READ}
     for key, suffixes in _SUFFIXES.items():
-        files |= {file.shown: file.path for file in find(root, paths.get(key, DEFAULT_PATHS[key]), suffixes, [])}
+        files |= {file.shown_path: file.path for file in find(root, paths.get(key, DEFAULT_PATHS[key]), suffixes, [])}
     return files
 
 
@@ -74,19 +74,21 @@ class FileFollower:
     paths: Mapping[str, str] = field(default_factory=lambda: DEFAULT_PATHS)
     sleep: Callable[[float], None] = time.sleep
     pause: float = _EVERY
-    _seen: Seen = field(default_factory=dict)
+    _stamps: Stamps = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self._seen = self._look()
+        self._stamps = self._read_stamps()
 
     def edited(self) -> tuple[str, ...]:
         """Return the files that are not what they were at the last call, when nobody writes any more; () if none."""
-        now = self._look()
-        if now == self._seen:
+        current = self._read_stamps()
+        if current == self._stamps:
             return ()
-        now = self._settled(now)
-        edited = tuple(sorted(name for name in {*self._seen, *now} if self._seen.get(name) != now.get(name)))
-        self._seen = now
+        current = self._wait_until_quiet(current)
+        edited = tuple(
+            sorted(name for name in {*self._stamps, *current} if self._stamps.get(name) != current.get(name))
+        )
+        self._stamps = current
         return edited
 
     def edits(self) -> Iterator[tuple[str, ...]]:
@@ -95,20 +97,20 @@ class FileFollower:
             self.sleep(self.pause)
             yield self.edited()
 
-    def _look(self) -> Seen:
+    def _read_stamps(self) -> Stamps:
         begin = time.monotonic()
-        seen = look(self.root, self.paths)
+        stamps = read_stamps(self.root, self.paths)
         self.pause = max(_EVERY, (time.monotonic() - begin) / _SHARE)
-        return seen
+        return stamps
 
-    def _settled(self, now: Seen) -> Seen:
+    def _wait_until_quiet(self, current: Stamps) -> Stamps:
         deadline = time.monotonic() + _MOST_WAIT
         while time.monotonic() < deadline:
             self.sleep(_QUIET)
-            before, now = now, self._look()
-            if before == now and not _is_checked_out(self.root):
+            previous_stamps, current = current, self._read_stamps()
+            if previous_stamps == current and not _is_checked_out(self.root):
                 break
-        return now
+        return current
 
 
 def _is_checked_out(root: Path) -> bool:

@@ -46,7 +46,7 @@ class SeenFile(msgspec.Struct, frozen=True, array_like=True):
     digest: str
 
 
-class _Kept(msgspec.Struct, frozen=True):
+class _StoredIndex(msgspec.Struct, frozen=True):
     form: int
     files: dict[str, SeenFile]
 
@@ -61,45 +61,45 @@ class Index:
     """
 
     path: Path | None
-    known: Mapping[str, SeenFile]
+    earlier_files: Mapping[str, SeenFile]
     began: int
     now: dict[str, SeenFile] = field(default_factory=dict)
 
-    def same(self, shown: str, stat: os.stat_result) -> str | None:
+    def same(self, shown_path: str, stat: os.stat_result) -> str | None:
         """The digest of a file that is as it was; None if it has to be read."""
-        seen = self.known.get(shown)
-        if seen is None or not seen.sure or self._seen(stat, seen.digest) != seen:
+        seen_file = self.earlier_files.get(shown_path)
+        if seen_file is None or not seen_file.sure or self._seen_file(stat, seen_file.digest) != seen_file:
             return None
-        self.now[shown] = seen
-        return seen.digest
+        self.now[shown_path] = seen_file
+        return seen_file.digest
 
-    def add(self, shown: str, stat: os.stat_result, digest: str) -> None:
-        self.now[shown] = self._seen(stat, digest)
+    def add(self, shown_path: str, stat: os.stat_result, digest: str) -> None:
+        self.now[shown_path] = self._seen_file(stat, digest)
 
-    def _seen(self, stat: os.stat_result, digest: str) -> SeenFile:
-        sure = max(stat.st_mtime_ns, stat.st_ctime_ns) < self.began - _MARGIN
-        return SeenFile(stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns, stat.st_ino, sure, digest)
+    def _seen_file(self, stat: os.stat_result, digest: str) -> SeenFile:
+        is_settled = max(stat.st_mtime_ns, stat.st_ctime_ns) < self.began - _MARGIN
+        return SeenFile(stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns, stat.st_ino, is_settled, digest)
 
     def save(self) -> None:
         """Keep it; a folder that cannot be written only costs time."""
-        if self.path is None or self.now == self.known:
+        if self.path is None or self.now == self.earlier_files:
             return
         with contextlib.suppress(ProjectError, UnicodeEncodeError), TargetFolder(self.path.parent) as folder:
-            folder.write(self.path.name, msgspec.json.encode(_Kept(_FORM, self.now)))
+            folder.write(self.path.name, msgspec.json.encode(_StoredIndex(_FORM, self.now)))
 
 
 def load_index(path: Path | None) -> Index:
-    began = time.time_ns()
+    looked_at = time.time_ns()
     if path is not None:
         with contextlib.suppress(OSError, ValueError, RecursionError, msgspec.MsgspecError):
-            kept = msgspec.json.decode(read_regular(path, MOST_OF_A_CACHE), type=_Kept)
-            return Index(path, kept.files if kept.form == _FORM else {}, began)
-    return Index(path, {}, began)
+            stored_index = msgspec.json.decode(read_regular(path, MOST_OF_A_CACHE), type=_StoredIndex)
+            return Index(path, stored_index.files if stored_index.form == _FORM else {}, looked_at)
+    return Index(path, {}, looked_at)
 
 
-def text_digest(shown: str, text: str | None) -> str:
+def text_digest(shown_path: str, text: str | None) -> str:
     """A hash of a file's name and text; None is a file that cannot be read."""
-    whole = f"{shown}\0{text}" if text is not None else f"{shown}\0\0"
+    whole = f"{shown_path}\0{text}" if text is not None else f"{shown_path}\0\0"
     return hashlib.blake2b(whole.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
 
@@ -111,7 +111,7 @@ class ModelText(Struct, frozen=True):
     """A model's file as it was read. A struct, as `File` is.
 
     Attributes:
-        said: its text with plain line ends; None if the file cannot be read, or is read when it is asked for.
+        content: its text with plain line ends; None if the file cannot be read, or is read when it is asked for.
         digest: hash of the file's name and text; empty if nobody has made one.
         path: where to read it when it is asked for; empty if it was read.
     """
@@ -119,18 +119,18 @@ class ModelText(Struct, frozen=True):
     name: str
     file: str
     folders: tuple[str, ...]
-    said: str | None
+    content: str | None
     digest: str = ""
     path: str = ""
 
     @property
     def text(self) -> str | None:
         """The text with plain line ends; None if the file cannot be read."""
-        return read(self.path, self.file, []) if self.path else self.said
+        return read(self.path, self.file, []) if self.path else self.content
 
     @property
     def hash(self) -> str:
-        return self.digest or text_digest(self.file, self.said)
+        return self.digest or text_digest(self.file, self.content)
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,21 +153,21 @@ class ModelFile:
     stable: bool = True
 
 
-def open_model(source: ModelText, found: list[Diagnostic]) -> ModelFile:
-    """Take a model's file apart; what is wrong with its header is added to `found`."""
+def open_model(source: ModelText, diagnostics: list[Diagnostic]) -> ModelFile:
+    """Take a model's file apart; what is wrong with its header is added to `diagnostics`."""
     name, file, folders = source.name, source.file, source.folders
     text = source.text
     if source.path and text_digest(file, text) != source.digest:
         message = "the file changed while the project was loaded"
-        found.append(
+        diagnostics.append(
             Diagnostic("file-unreadable", message, "Run the command again.", node=name, location=Location(file))
         )
         return ModelFile(name, file, folders, None, "", broken=True, stable=False)
     if text is None:
         return ModelFile(name, file, folders, None, "", broken=True)
     parts = split_header(text, file)
-    found += [problem.at(None, name) for problem in parts.problems]
-    found += deceptions(text, file, name)
+    diagnostics += [problem.at(None, name) for problem in parts.problems]
+    diagnostics += deceptions(text, file, name)
     unread = any(problem.code not in MENDED for problem in parts.problems)
     return ModelFile(name, file, folders, parts.header, parts.sql, broken=unread)
 
@@ -188,27 +188,27 @@ class ModelFiles:
     properties: tuple[File, ...]
 
 
-def read_models(root: Path, folder: str, cached: Path | None, found: list[Diagnostic]) -> ModelFiles:
+def read_models(root: Path, folder: str, cached: Path | None, diagnostics: list[Diagnostic]) -> ModelFiles:
     """All models of a project, and the YAML files beside them.
 
     Args:
         root: the project's folder.
         folder: that of its models, relative to it.
         cached: the folder that keeps what the files were; None: all are read.
-        found: findings are added here.
+        diagnostics: findings are added here.
     """
     index = load_index(cached / _INDEX if cached else None)
     models: dict[str, ModelText] = {}
     properties: list[File] = []
     depth = len(Path(folder).parts)
-    for file in find(root, folder, None, found):
+    for file in find(root, folder, None, diagnostics):
         if file.suffix in _NOTES:
             continue
         if file.suffix not in _READ:
-            message = f"files of models end in .sql; {file.shown} is not read"
+            message = f"files of models end in .sql; {file.shown_path} is not read"
             hint = "Models are SQL." if file.suffix == ".py" else "Rename it, or keep it in another folder."
-            place = Location(file.shown)
-            found.append(Diagnostic("unread-file", message, hint, Level.WARNING, location=place))
+            place = Location(file.shown_path)
+            diagnostics.append(Diagnostic("unread-file", message, hint, Level.WARNING, location=place))
             continue
         if file.suffix != ".sql":
             properties.append(file)
@@ -216,27 +216,29 @@ def read_models(root: Path, folder: str, cached: Path | None, found: list[Diagno
         name = file.stem
         if not is_table_name(name):
             message = f"'{name}' is not a valid model name"
-            found.append(Diagnostic("bad-name", message, _NAMES, location=Location(file.shown)))
+            diagnostics.append(Diagnostic("bad-name", message, _NAMES, location=Location(file.shown_path)))
         elif name in models:
-            message = f"two models have the name '{name}': {models[name].file} and {file.shown}"
+            message = f"two models have the name '{name}': {models[name].file} and {file.shown_path}"
             hint = "Rename one of them."
-            found.append(Diagnostic("duplicate-name", message, hint, node=name, location=Location(file.shown)))
+            diagnostics.append(
+                Diagnostic("duplicate-name", message, hint, node=name, location=Location(file.shown_path))
+            )
         else:
-            folders = tuple(file.shown.split("/")[depth:-1])
-            models[name] = _model(file, name, folders, index, found)
+            folders = tuple(file.shown_path.split("/")[depth:-1])
+            models[name] = _model(file, name, folders, index, diagnostics)
     index.save()
     return ModelFiles(tuple(models.values()), tuple(properties))
 
 
-def _model(file: File, name: str, folders: tuple[str, ...], index: Index, found: list[Diagnostic]) -> ModelText:
+def _model(file: File, name: str, folders: tuple[str, ...], index: Index, diagnostics: list[Diagnostic]) -> ModelText:
     # Looked at before it is read: what changes in between is seen the next time.
     # A text of an editor says nothing about the file, and must not be noted as its content.
-    stat = None if is_open(file.shown) else file.stat()
-    digest = index.same(file.shown, stat) if stat else None
+    stat = None if is_open(file.shown_path) else file.stat()
+    digest = index.same(file.shown_path, stat) if stat else None
     if digest is not None:
-        return ModelText(name, file.shown, folders, None, digest, file.path)
-    text = read(file.path, file.shown, found)
-    digest = text_digest(file.shown, text)
+        return ModelText(name, file.shown_path, folders, None, digest, file.path)
+    text = read(file.path, file.shown_path, diagnostics)
+    digest = text_digest(file.shown_path, text)
     if stat and text is not None:
-        index.add(file.shown, stat, digest)
-    return ModelText(name, file.shown, folders, text, digest)
+        index.add(file.shown_path, stat, digest)
+    return ModelText(name, file.shown_path, folders, text, digest)

@@ -66,10 +66,10 @@ def _unstarred(body: str) -> str:
 
 def _read(body: str) -> tuple[dict[str, object], bool]:
     """The mapping that a comment is in YAML, and whether it is none at all for an error."""
-    found: list[Diagnostic]
-    yaml, found = load_yaml(body, "")
+    diagnostics: list[Diagnostic]
+    yaml, diagnostics = load_yaml(body, "")
     data = yaml.data if isinstance(yaml.data, dict) else {}
-    return data, bool(found)
+    return data, bool(diagnostics)
 
 
 def _deciding(name: str, value: object) -> bool:
@@ -104,10 +104,10 @@ class SplitFile:
 
 def split_header(text: str, file: str) -> SplitFile:
     begin = _BEGIN.match(text)
-    if begin is None and (plain := _UNCOMMENTED.match(text)) is not None:
-        return _uncommented(text, plain.end(), file)
+    if begin is None and (uncommented := _UNCOMMENTED.match(text)) is not None:
+        return _uncommented(text, uncommented.end(), file)
     if begin is None and (comment := header_like_comment(text)) is not None:
-        return _like_a_header(text, *comment, file)
+        return _header_like(text, *comment, file)
     if begin is None:
         return SplitFile(None, text, _late_header(text, 0, file))
     end = text.find("*/", begin.end())
@@ -118,16 +118,16 @@ def split_header(text: str, file: str) -> SplitFile:
     body_end = end - 3
     if text[body_end:end] != "---":
         return _early_end(text, end, file)
-    header, found = load_yaml(blank(text[: begin.end()]) + text[begin.end() : body_end], file)
+    header, diagnostics = load_yaml(blank(text[: begin.end()]) + text[begin.end() : body_end], file)
     origin = location_of(text, begin.end() - 5, file)
     if header.data is not None and not isinstance(header.data, dict):
         place = header.value_at(())
         hint = "Write lines of 'key: value'."
-        found.append(Diagnostic("wrong-type", "the header is not a mapping", hint, location=place))
+        diagnostics.append(Diagnostic("wrong-type", "the header is not a mapping", hint, location=place))
     data = header.data if isinstance(header.data, dict) else {}
     sql = blank(text[: end + 2]) + text[end + 2 :]
-    found += _late_header(text, end + 2, file)
-    return SplitFile(replace(header, data=data, origin=origin), sql, tuple(found))
+    diagnostics += _late_header(text, end + 2, file)
+    return SplitFile(replace(header, data=data, origin=origin), sql, tuple(diagnostics))
 
 
 def _uncommented(text: str, end: int, file: str) -> SplitFile:
@@ -138,7 +138,7 @@ def _uncommented(text: str, end: int, file: str) -> SplitFile:
     return SplitFile(None, blank(text[:end]) + text[end:], (problem,))
 
 
-def _like_a_header(text: str, begin: int, end: int, file: str) -> SplitFile:
+def _header_like(text: str, begin: int, end: int, file: str) -> SplitFile:
     place = location_of(text, begin, file)
     hint = (
         "Begin the header with /*--- and end it with ---*/, both at the top of the file; for a comment, write other "
@@ -168,10 +168,10 @@ def _late_header(text: str, start: int, file: str) -> tuple[Diagnostic, ...]:
     late = LATE.search(text, start)
     if late is None:
         return ()
-    what = "a second header" if start else "the header is not at the top of the file"
+    message = "a second header" if start else "the header is not at the top of the file"
     hint = "Keep one header, at the top of the file; other comments follow it."
     place = location_of(text, late.start(), file)
-    return (Diagnostic("header-position", what, hint, location=place),)
+    return (Diagnostic("header-position", message, hint, location=place),)
 
 
 def blank(text: str) -> str:

@@ -76,15 +76,15 @@ def load_yaml(text: str, file: str) -> tuple[Yaml, list[Diagnostic]]:
         node = pyyaml.compose(text, Loader=_Loader)
         data = reader.value(node, (), 0) if node is not None else None
     except pyyaml.MarkedYAMLError as error:
-        reader.found.append(_syntax_error(error, text, reader))
+        reader.diagnostics.append(_syntax_error(error, text, reader))
     except _TooLargeError as error:
-        reader.found.append(Diagnostic("yaml-too-large", f"YAML: {error}", _TOO_LARGE, location=error.place))
+        reader.diagnostics.append(Diagnostic("yaml-too-large", f"YAML: {error}", _TOO_LARGE, location=error.place))
     except _MergeKeyError as error:
-        reader.found.append(Diagnostic("yaml-syntax", f"YAML: {error}", _MERGED, location=error.place))
+        reader.diagnostics.append(Diagnostic("yaml-syntax", f"YAML: {error}", _MERGED, location=error.place))
     except (pyyaml.YAMLError, ValueError) as error:
         hint = "Correct the file; a value with special characters goes in quotes."
-        reader.found.append(Diagnostic("yaml-syntax", f"YAML: {error}", hint, location=Location(file)))
-    return Yaml(data, file, reader.values, reader.keys, reader.written, Location(file)), reader.found
+        reader.diagnostics.append(Diagnostic("yaml-syntax", f"YAML: {error}", hint, location=Location(file)))
+    return Yaml(data, file, reader.values, reader.keys, reader.written, Location(file)), reader.diagnostics
 
 
 _TOO_LARGE = "Nest values less deeply, and repeat values instead of nesting aliases (*name)."
@@ -119,14 +119,14 @@ def _syntax_error(error: pyyaml.MarkedYAMLError, text: str, reader: _Reader) -> 
     unclosed = "unexpected end of stream" in problem
     mark = (error.context_mark if unclosed else None) or error.problem_mark or error.context_mark
     place = reader.place(mark) if mark else Location(reader.file)
-    said, hint = problem, _BRACKETS
-    for words, (ours, remedy) in _PROBLEMS.items():
+    message, hint = problem, _BRACKETS
+    for words, (our_text, remedy) in _PROBLEMS.items():
         if words in problem:
-            said, hint = ours, remedy
+            message, hint = our_text, remedy
     lines = text.split("\n")
     if mark and mark.line < len(lines) and re.search(r":\s+\{[{%]", lines[mark.line]):
         hint = _JINJA
-    return Diagnostic("yaml-syntax", f"YAML: {said}", hint, location=place)
+    return Diagnostic("yaml-syntax", f"YAML: {message}", hint, location=place)
 
 
 class _TooLargeError(ValueError):
@@ -147,14 +147,14 @@ class _Reader:
         self.values: dict[Path, Location] = {}
         self.keys: dict[Path, Location] = {}
         self.written: dict[Path, str] = {}
-        self.found: list[Diagnostic] = []
+        self.diagnostics: list[Diagnostic] = []
         self.nodes = 0
 
     def place(self, mark: Any) -> Location:
         return Location(self.file, mark.line + 1, mark.column + 1)
 
     def report(self, code: str, message: str, hint: str, node: Any) -> None:
-        self.found.append(Diagnostic(code, message, hint, location=self.place(node.start_mark)))
+        self.diagnostics.append(Diagnostic(code, message, hint, location=self.place(node.start_mark)))
 
     def value(self, node: Any, path: Path, depth: int) -> Any:
         self.nodes += 1

@@ -45,21 +45,21 @@ def open_texts(texts: Mapping[str, str], moved: Mapping[str, str] | None = None)
         _OPEN.reset(token)
 
 
-def is_open(shown: str) -> bool:
-    return shown in _OPEN.get({})
+def is_open(shown_path: str) -> bool:
+    return shown_path in _OPEN.get({})
 
 
 class File(Struct, frozen=True):
     """A file of the project. A struct: there are thousands, and a frozen dataclass takes ten times as long to make.
 
     Attributes:
-        shown: its name as shown to users, relative to the project.
+        shown_path: its name as shown to users, relative to the project.
         stem: its name without folders and suffix.
         suffix: the end of its name from the last dot on, in lower case.
     """
 
     path: str
-    shown: str
+    shown_path: str
     stem: str
     suffix: str
 
@@ -71,55 +71,55 @@ class File(Struct, frozen=True):
             return None
 
 
-def find(root: Path, folder: str, suffixes: Container[str] | None, found: list[Diagnostic]) -> Iterator[File]:
+def find(root: Path, folder: str, suffixes: Container[str] | None, diagnostics: list[Diagnostic]) -> Iterator[File]:
     """The files below a folder of the project that end in a suffix (None: all of them), in name order."""
     base = root / folder
     # A link in a circle is not a folder, and leads nowhere.
     if (base.is_dir() or base.is_symlink()) and not inside(root, base):
-        _leads_out(folder, found)
+        _leads_out(folder, diagnostics)
         return
     if not base.is_dir():
         return
-    shown = base.relative_to(root).as_posix()
-    yield from _below(root, str(base), "" if shown == "." else f"{shown}/", suffixes, found)
+    folder_path = base.relative_to(root).as_posix()
+    yield from _files_below(root, str(base), "" if folder_path == "." else f"{folder_path}/", suffixes, diagnostics)
 
 
-def _below(
-    root: Path, folder: str, prefix: str, suffixes: Container[str] | None, found: list[Diagnostic]
+def _files_below(
+    root: Path, folder: str, prefix: str, suffixes: Container[str] | None, diagnostics: list[Diagnostic]
 ) -> Iterator[File]:
     try:
-        with os.scandir(folder) as listed:
-            entries = sorted(listed, key=attrgetter("name"))
+        with os.scandir(folder) as entries_iterator:
+            entries = sorted(entries_iterator, key=attrgetter("name"))
     except OSError as error:
         message = f"the folder cannot be read: {error.strerror}"
         place = Location(prefix.rstrip("/") or ".")
-        found.append(Diagnostic("file-unreadable", message, _READABLE, location=place))
+        diagnostics.append(Diagnostic("file-unreadable", message, _READABLE, location=place))
         return
     moved = _MOVED.get({})
     for entry in entries:
         name = entry.name
         if name.startswith("."):
             continue
-        shown = prefix + name
-        shown = moved.get(shown, shown)
-        name = shown.rpartition("/")[2]
+        shown_path = prefix + name
+        shown_path = moved.get(shown_path, shown_path)
+        name = shown_path.rpartition("/")[2]
         if not name.isascii() and written_name(name) != name:
             hint = "Rename the file or folder."
             place = Location(prefix + written_name(name))
-            found.append(Diagnostic("file-unreadable", "the name is not UTF-8", hint, location=place))
+            diagnostics.append(Diagnostic("file-unreadable", "the name is not UTF-8", hint, location=place))
             continue
         stem, dot, last = name.rpartition(".")
         suffix = dot + last.lower() if dot else ""
         if entry.is_symlink():
             path = Path(entry.path)
             if path.is_dir() or not inside(root, path):
-                _leads_out(shown, found)
+                _leads_out(shown_path, diagnostics)
             elif (suffixes is None or suffix in suffixes) and (path.is_file() or not path.exists()):
-                yield File(entry.path, shown, stem, suffix)
+                yield File(entry.path, shown_path, stem, suffix)
         elif entry.is_dir(follow_symlinks=False):
-            yield from _below(root, entry.path, f"{shown}/", suffixes, found)
+            yield from _files_below(root, entry.path, f"{shown_path}/", suffixes, diagnostics)
         elif (suffixes is None or suffix in suffixes) and entry.is_file(follow_symlinks=False):
-            yield File(entry.path, shown, stem, suffix)
+            yield File(entry.path, shown_path, stem, suffix)
 
 
 def written_name(name: str) -> str:
@@ -127,10 +127,10 @@ def written_name(name: str) -> str:
     return os.fsencode(name).decode("utf-8", "backslashreplace")
 
 
-def _leads_out(shown: str, found: list[Diagnostic]) -> None:
+def _leads_out(shown_path: str, diagnostics: list[Diagnostic]) -> None:
     message = "symbolic links to folders, or to files outside the project, are not followed"
     hint = "Copy the files into the project instead of linking to them."
-    found.append(Diagnostic("path-outside", message, hint, location=Location(shown)))
+    diagnostics.append(Diagnostic("path-outside", message, hint, location=Location(shown_path)))
 
 
 def inside(root: Path, path: Path) -> bool:
@@ -153,19 +153,19 @@ def first_link(root: Path, path: Path) -> str | None:
     return None
 
 
-def exists(root: Path, name: str, found: list[Diagnostic]) -> bool:
+def exists(root: Path, name: str, diagnostics: list[Diagnostic]) -> bool:
     """Whether a file is in the project's folder; one that is a link out of the project is a finding, and is not."""
     path = root / name
     if path.is_symlink() and not (inside(root, path) and path.is_file()):
-        _leads_out(name, found)
+        _leads_out(name, diagnostics)
         return False
     return path.is_file()
 
 
-def read(path: Path | str, shown: str, found: list[Diagnostic]) -> str | None:
+def read(path: Path | str, shown_path: str, diagnostics: list[Diagnostic]) -> str | None:
     data = b""
     try:
-        if (unsaved := _OPEN.get({}).get(shown)) is not None:
+        if (unsaved := _OPEN.get({}).get(shown_path)) is not None:
             data = unsaved.encode("utf-8", "replace")
         else:
             with open(path, "rb") as file:  # noqa: PTH123 - thousands of files
@@ -173,23 +173,23 @@ def read(path: Path | str, shown: str, found: list[Diagnostic]) -> str | None:
         if len(data) > MAX_BYTES:
             message = f"the file is larger than {MAX_BYTES // 1_000_000} MB"
             hint = "Keep data outside the project folders, and read it through a source."
-            found.append(Diagnostic("file-unreadable", message, hint, location=Location(shown)))
+            diagnostics.append(Diagnostic("file-unreadable", message, hint, location=Location(shown_path)))
             return None
         text = _plain_lines(data.decode("utf-8-sig"))
     except UnicodeDecodeError as error:
         before = _plain_lines(data[: error.start].decode("utf-8-sig", errors="replace"))
-        place = location_of(before, len(before), shown)
-        found.append(Diagnostic("file-unreadable", "the file is not UTF-8", "Save it as UTF-8.", location=place))
+        place = location_of(before, len(before), shown_path)
+        diagnostics.append(Diagnostic("file-unreadable", "the file is not UTF-8", "Save it as UTF-8.", location=place))
         return None
     except OSError as error:
         message = f"the file cannot be read: {error.strerror}"
-        found.append(Diagnostic("file-unreadable", message, _READABLE, location=Location(shown)))
+        diagnostics.append(Diagnostic("file-unreadable", message, _READABLE, location=Location(shown_path)))
         return None
     control = _CONTROL.search(text)
     if control:
         message = f"the file contains the control character U+{ord(control[0]):04X}"
-        place = location_of(text, control.start(), shown)
-        found.append(Diagnostic("control-character", message, "Remove it.", location=place))
+        place = location_of(text, control.start(), shown_path)
+        diagnostics.append(Diagnostic("control-character", message, "Remove it.", location=place))
         return None
     return text
 

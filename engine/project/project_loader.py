@@ -30,27 +30,27 @@ _SUFFIXES = (".sql", ".jinja")
 _DBT_FILES = ("packages.yml", "dependencies.yml")
 
 
-def read_macros(root: Path, paths: Mapping[str, str], found: list[Diagnostic]) -> tuple[MacroFile, ...]:
-    """Return all files of macros; appends findings to `found`."""
+def read_macros(root: Path, paths: Mapping[str, str], diagnostics: list[Diagnostic]) -> tuple[MacroFile, ...]:
+    """Return all files of macros; appends findings to `diagnostics`."""
     for name in _DBT_FILES:
         if (root / name).is_file():
             hint = f"Copy the macros to {paths['packages']}/<name>/macros/, and remove the file."
-            found.append(Diagnostic("packages-file", f"{name} is dbt syntax", hint, location=Location(name)))
-    files = [*_files(root, paths["macros"], "", found)]
-    for name in _packages(root, paths["packages"], found):
-        files += _files(root, f"{paths['packages']}/{name}/macros", name, found)
+            diagnostics.append(Diagnostic("packages-file", f"{name} is dbt syntax", hint, location=Location(name)))
+    files = [*_files(root, paths["macros"], "", diagnostics)]
+    for name in _packages(root, paths["packages"], diagnostics):
+        files += _files(root, f"{paths['packages']}/{name}/macros", name, diagnostics)
     return tuple(files)
 
 
-def _files(root: Path, folder: str, package: str, found: list[Diagnostic]) -> Iterator[MacroFile]:
-    for file in find(root, folder, _SUFFIXES, found):
-        text = read(file.path, file.shown, found)
+def _files(root: Path, folder: str, package: str, diagnostics: list[Diagnostic]) -> Iterator[MacroFile]:
+    for file in find(root, folder, _SUFFIXES, diagnostics):
+        text = read(file.path, file.shown_path, diagnostics)
         if text is not None:
             # dbt's blocks of generic tests are macros with another head.
-            yield MacroFile(file.shown, _END.sub(r"\1endmacro", _TEST.sub(r"\1macro\2test_\3", text)), package)
+            yield MacroFile(file.shown_path, _END.sub(r"\1endmacro", _TEST.sub(r"\1macro\2test_\3", text)), package)
 
 
-def _packages(root: Path, folder: str, found: list[Diagnostic]) -> Iterator[str]:
+def _packages(root: Path, folder: str, diagnostics: list[Diagnostic]) -> Iterator[str]:
     base = root / folder
     for path in sorted(base.iterdir()) if base.is_dir() else ():
         place = Location(f"{folder}/{path.name}")
@@ -59,11 +59,11 @@ def _packages(root: Path, folder: str, found: list[Diagnostic]) -> Iterator[str]
         if not path.is_dir() or not (path / "macros").is_dir():
             message = f"'{path.name}' is not a macro package: it has no folder macros/"
             hint = f"Move its files to {folder}/<name>/macros/."
-            found.append(Diagnostic("bad-value", message, hint, location=place))
+            diagnostics.append(Diagnostic("bad-value", message, hint, location=place))
         elif not is_name(path.name) or path.name == OWN:
             message = f"'{path.name}' is not a valid name of a macro package"
             hint = f"Use lower-case letters, digits and underscores; '{OWN}' is reserved for the built-in macros."
-            found.append(Diagnostic("bad-name", message, hint, location=place))
+            diagnostics.append(Diagnostic("bad-name", message, hint, location=place))
         else:
             yield path.name
 
@@ -136,34 +136,34 @@ def load_project(root: Path, *, cached: Path | None = None) -> LoadedProject:
     Returns:
         The project with everything that is wrong in `diagnostics`; it never raises for a user's error.
     """
-    found: list[Diagnostic] = []
-    if not exists(root, PROJECT_FILE, found):
-        if not found:
-            found.append(missing_project(root))
-        return _unread(root, found)
-    text = read(root / PROJECT_FILE, PROJECT_FILE, found)
+    diagnostics: list[Diagnostic] = []
+    if not exists(root, PROJECT_FILE, diagnostics):
+        if not diagnostics:
+            diagnostics.append(missing_project(root))
+        return _unread(root, diagnostics)
+    text = read(root / PROJECT_FILE, PROJECT_FILE, diagnostics)
     doc, problems = load_yaml(text or "", PROJECT_FILE)
-    found += problems
-    _check_profiles(root, found)
-    top = Section.of(doc, found)
+    diagnostics += problems
+    _check_profiles(root, diagnostics)
+    top = Section.of_document(doc, diagnostics)
     readable = text is not None and all(problem.code in MENDED for problem in problems)
     if not readable:
-        return _unread(root, found)
+        return _unread(root, diagnostics)
     top.check_keys(PROJECT)
     _check_version(top)
-    paths = _paths(root, top, found)
+    paths = _paths(root, top, diagnostics)
     texts = {PROJECT_FILE: text or ""}
-    sources, whole = _sources(root, paths["sources"], texts, found)
-    tests = tuple(_tests(root, paths["tests"], texts, found))
-    files = read_models(root, paths["models"], cached, found)
-    exposures = tuple(_exposures(files.properties, texts, found))
-    singular = tuple(_singular(root, paths["tests"], texts, found))
-    fixtures = tuple(_fixtures(root, f"{paths['tests']}/fixtures", texts, found))
-    macros = read_macros(root, paths, found)
+    sources, whole = _sources(root, paths["sources"], texts, diagnostics)
+    tests = tuple(_tests(root, paths["tests"], texts, diagnostics))
+    files = read_models(root, paths["models"], cached, diagnostics)
+    exposures = tuple(_exposures(files.properties, texts, diagnostics))
+    singular = tuple(_singular(root, paths["tests"], texts, diagnostics))
+    fixtures = tuple(_fixtures(root, f"{paths['tests']}/fixtures", texts, diagnostics))
+    macros = read_macros(root, paths, diagnostics)
     # Rows of fixtures are data; the files of models are looked at when they are taken apart.
-    read_now = {name: said for name, said in texts.items() if name not in fixtures}
-    for file, said in {**read_now, **dict(singular), **{macro.file: macro.text for macro in macros}}.items():
-        found += deceptions(said, file)
+    read_now = {name: file_text for name, file_text in texts.items() if name not in fixtures}
+    for file, file_text in {**read_now, **dict(singular), **{macro.file: macro.text for macro in macros}}.items():
+        diagnostics += deceptions(file_text, file)
     return LoadedProject(
         root=root,
         name=_project_name(top),
@@ -182,13 +182,13 @@ def load_project(root: Path, *, cached: Path | None = None) -> LoadedProject:
         singular=singular,
         fixtures=fixtures,
         macros=macros,
-        diagnostics=tuple(found),
+        diagnostics=tuple(diagnostics),
     )
 
 
-def _unread(root: Path, found: list[Diagnostic]) -> LoadedProject:
+def _unread(root: Path, diagnostics: list[Diagnostic]) -> LoadedProject:
     doc = Yaml({}, PROJECT_FILE)
-    return LoadedProject(root, "", "", doc, DEFAULT_PATHS, "", {}, diagnostics=tuple(found), broken=True)
+    return LoadedProject(root, "", "", doc, DEFAULT_PATHS, "", {}, diagnostics=tuple(diagnostics), broken=True)
 
 
 def is_project(root: Path) -> bool:
@@ -205,11 +205,11 @@ def missing_project(root: Path) -> Diagnostic:
     return Diagnostic("project-missing", f"there is no {PROJECT_FILE} in {root.resolve().name or root}", hint)
 
 
-def _check_profiles(root: Path, found: list[Diagnostic]) -> None:
+def _check_profiles(root: Path, diagnostics: list[Diagnostic]) -> None:
     if (root / "profiles.yml").is_file():
         hint = f"Move its outputs to 'targets:' in {PROJECT_FILE}, and remove the file."
         message = "profiles.yml is dbt syntax"
-        found.append(Diagnostic("profiles-file", message, hint, location=Location("profiles.yml")))
+        diagnostics.append(Diagnostic("profiles-file", message, hint, location=Location("profiles.yml")))
 
 
 def _text(top: Section, key: str) -> str | None:
@@ -239,7 +239,7 @@ def _flags(top: Section) -> ProjectFlags:
     return ProjectFlags(**{key: value.boolean() for key, value in section.mapping() if key in FLAGS.names})
 
 
-def _paths(root: Path, top: Section, found: list[Diagnostic]) -> dict[str, str]:
+def _paths(root: Path, top: Section, diagnostics: list[Diagnostic]) -> dict[str, str]:
     paths = dict(DEFAULT_PATHS)
     section = top.child("paths")
     if section:
@@ -252,7 +252,7 @@ def _paths(root: Path, top: Section, found: list[Diagnostic]) -> dict[str, str]:
                 place = value.place
                 message = f"the path '{folder}' is outside the project"
                 hint = "Use a folder inside the project."
-                found.append(Diagnostic("path-outside", message, hint, location=place))
+                diagnostics.append(Diagnostic("path-outside", message, hint, location=place))
             elif key == "models" and not (root / folder).is_dir():
                 value.report("bad-value", f"folder '{folder}' not found", "Create it, or correct the path.")
             else:
@@ -264,8 +264,8 @@ def _check_version(top: Section) -> None:
     section = top.child("require_engine_version")
     if section is None:
         return
-    wanted = [part.strip() for item in section.items() for part in item.text().split(",")]
-    for part in wanted:
+    required_ranges = [part.strip() for item in section.items() for part in item.text().split(",")]
+    for part in required_ranges:
         if not _admits(part, __version__, section):
             hint = "Install such a version of headrace, or change require_engine_version."
             section.report("engine-version", f"the project requires Headrace {part}, but this is {__version__}", hint)
@@ -277,65 +277,67 @@ def _admits(part: str, version: str, section: Section) -> bool:
         section.report("bad-value", f"'{part}' is not a version range", "Write it as '>=0.1,<0.2'.")
         return True
     sign = match[1]
-    left = [int(piece) for piece in re.findall("[0-9]+", version)[:3]]
-    right = [int(piece) for piece in match[2].split(".")]
-    width = max(len(left), len(right))
-    left += [0] * (width - len(left))
-    right += [0] * (width - len(right))
+    own_parts = [int(piece) for piece in re.findall("[0-9]+", version)[:3]]
+    bound_parts = [int(piece) for piece in match[2].split(".")]
+    width = max(len(own_parts), len(bound_parts))
+    own_parts += [0] * (width - len(own_parts))
+    bound_parts += [0] * (width - len(bound_parts))
     return {
-        ">=": left >= right, "<=": left <= right, "==": left == right,
-        "!=": left != right, "<": left < right, ">": left > right,
+        ">=": own_parts >= bound_parts, "<=": own_parts <= bound_parts, "==": own_parts == bound_parts,
+        "!=": own_parts != bound_parts, "<": own_parts < bound_parts, ">": own_parts > bound_parts,
     }[sign]  # fmt: skip
 
 
-def _sources(root: Path, folder: str, texts: dict[str, str], found: list[Diagnostic]) -> tuple[list[Yaml], bool]:
+def _sources(root: Path, folder: str, texts: dict[str, str], diagnostics: list[Diagnostic]) -> tuple[list[Yaml], bool]:
     """The documents under sources/, and whether all of them could be read."""
     documents = []
     whole = True
-    for file in find(root, folder, (".yml", ".yaml", SCHEMA_SUFFIX), found):
-        text = read(file.path, file.shown, found)
-        texts[file.shown] = text or ""
+    for file in find(root, folder, (".yml", ".yaml", SCHEMA_SUFFIX), diagnostics):
+        text = read(file.path, file.shown_path, diagnostics)
+        texts[file.shown_path] = text or ""
         if file.suffix == SCHEMA_SUFFIX:
             continue
-        document, problems = load_yaml(texts[file.shown], file.shown)
-        found += problems
+        document, problems = load_yaml(texts[file.shown_path], file.shown_path)
+        diagnostics += problems
         whole = whole and text is not None and not problems
         documents.append(document)
     return documents, whole
 
 
-def _tests(root: Path, folder: str, texts: dict[str, str], found: list[Diagnostic]) -> Iterator[Yaml]:
-    for file in find(root, folder, (".yml", ".yaml"), found):
-        text = read(file.path, file.shown, found)
-        texts[file.shown] = text or ""
-        document, problems = load_yaml(texts[file.shown], file.shown)
-        found += problems
+def _tests(root: Path, folder: str, texts: dict[str, str], diagnostics: list[Diagnostic]) -> Iterator[Yaml]:
+    for file in find(root, folder, (".yml", ".yaml"), diagnostics):
+        text = read(file.path, file.shown_path, diagnostics)
+        texts[file.shown_path] = text or ""
+        document, problems = load_yaml(texts[file.shown_path], file.shown_path)
+        diagnostics += problems
         yield document
 
 
-def _exposures(files: Iterable[File], texts: dict[str, str], found: list[Diagnostic]) -> Iterator[Yaml]:
+def _exposures(files: Iterable[File], texts: dict[str, str], diagnostics: list[Diagnostic]) -> Iterator[Yaml]:
     for file in files:
-        text = read(file.path, file.shown, found)
-        texts[file.shown] = text or ""
-        document, problems = load_yaml(texts[file.shown], file.shown)
-        found += problems
-        if isinstance(document.data, dict) and "exposures" in document.data:
+        text = read(file.path, file.shown_path, diagnostics)
+        texts[file.shown_path] = text or ""
+        document, problems = load_yaml(texts[file.shown_path], file.shown_path)
+        diagnostics += problems
+        if isinstance(document.data, dict) and document.data.keys() & {"exposures", "sinks"}:
             yield document
         elif text is not None and not problems:
             hint = "Move it to the header of the model's .sql file; sources belong in sources/."
             message = "properties files under models/ are dbt syntax"
-            found.append(Diagnostic("properties-file", message, hint, location=Location(file.shown)))
+            diagnostics.append(Diagnostic("properties-file", message, hint, location=Location(file.shown_path)))
 
 
-def _singular(root: Path, folder: str, texts: dict[str, str], found: list[Diagnostic]) -> Iterator[tuple[str, str]]:
-    for file in find(root, folder, (".sql",), found):
-        text = read(file.path, file.shown, found)
-        texts[file.shown] = text or ""
+def _singular(
+    root: Path, folder: str, texts: dict[str, str], diagnostics: list[Diagnostic]
+) -> Iterator[tuple[str, str]]:
+    for file in find(root, folder, (".sql",), diagnostics):
+        text = read(file.path, file.shown_path, diagnostics)
+        texts[file.shown_path] = text or ""
         if text is not None:
-            yield file.shown, text
+            yield file.shown_path, text
 
 
-def _fixtures(root: Path, folder: str, texts: dict[str, str], found: list[Diagnostic]) -> Iterator[str]:
-    for file in find(root, folder, (".csv",), found):
-        texts[file.shown] = read(file.path, file.shown, found) or ""
-        yield file.shown
+def _fixtures(root: Path, folder: str, texts: dict[str, str], diagnostics: list[Diagnostic]) -> Iterator[str]:
+    for file in find(root, folder, (".csv",), diagnostics):
+        texts[file.shown_path] = read(file.path, file.shown_path, diagnostics) or ""
+        yield file.shown_path

@@ -51,14 +51,14 @@ def deceptions(text: str, file: str, node: str | None = None) -> Iterator[Diagno
     if hidden:
         message = f"the character U+{ord(text[hidden[0]]):04X} is invisible, or changes how the line is displayed"
         yield _warning(_with_count(message, len(hidden)), _HIDDEN_HINT, text, hidden[0], file, node)
-    mixed = [found for word in _WORD.finditer(text) if (found := _mixed(word)) is not None]
+    mixed = [mixed_word for word in _WORD.finditer(text) if (mixed_word := _mixed_script(word)) is not None]
     if mixed:
         word, offset = mixed[0]
-        what = "which looks like a Latin letter" if _twin(text[offset]) else "a letter of another script"
-        message = f"the word '{word[:40]}' mixes Latin letters with U+{ord(text[offset]):04X}, {what}"
+        description = "which looks like a Latin letter" if _twin(text[offset]) else "a letter of another script"
+        message = f"the word '{word[:40]}' mixes Latin letters with U+{ord(text[offset]):04X}, {description}"
         hint = "Type the word again in one alphabet."
         yield _warning(_with_count(message, len(mixed)), hint, text, offset, file, node)
-    twins = list(_doubles(text)) if file.endswith(_CODE_FILES) else []
+    twins = list(_lookalike_names(text)) if file.endswith(_CODE_FILES) else []
     if twins:
         word, latin, offset = twins[0]
         message = f"the name '{word[:40]}' begins with U+{ord(word[0]):04X} and looks like '{latin[:40]}', another name"
@@ -89,12 +89,14 @@ def _twin(letter: str) -> str:
     """The Latin letter that a letter looks like; empty if there is none."""
     if letter.isascii() or letter in _FEMININE_AND_MASCULINE:
         return ""
-    plain = unicodedata.normalize("NFKC", letter)
+    normalized = unicodedata.normalize("NFKC", letter)
     # Fullwidth, mathematical and the like; letters with accents are other letters.
-    return _TWINS.get(letter) or (plain if len(plain) == 1 and _LATIN.match(plain) and letter.isalpha() else "")
+    return _TWINS.get(letter) or (
+        normalized if len(normalized) == 1 and _LATIN.match(normalized) and letter.isalpha() else ""
+    )
 
 
-def _mixed(word: re.Match[str]) -> tuple[str, int] | None:
+def _mixed_script(word: re.Match[str]) -> tuple[str, int] | None:
     """A word of Latin letters and others, with the place of the first other one."""
     if word[0].isascii() or not _LATIN.search(word[0]):
         return None
@@ -104,14 +106,14 @@ def _mixed(word: re.Match[str]) -> tuple[str, int] | None:
     return None
 
 
-def _doubles(text: str) -> Iterator[tuple[str, str, int]]:
+def _lookalike_names(text: str) -> Iterator[tuple[str, str, int]]:
     """Names that look like a Latin one: of a single letter, or where that is a name in the file too."""
     words = [match for match in _CODE.finditer(text) if match["word"]]
     names = {match["word"].lower() for match in words if match["word"].isascii()}
     for match in words:
         latin = "".join(letter if not letter.isalpha() else _twin(letter) or " " for letter in match["word"])
-        known = " " not in latin and not match["word"].isascii() and not _LATIN.search(match["word"])
-        if known and (len(latin) == 1 or latin.lower() in names):
+        is_twin = " " not in latin and not match["word"].isascii() and not _LATIN.search(match["word"])
+        if is_twin and (len(latin) == 1 or latin.lower() in names):
             yield match["word"], latin, match.start()
 
 

@@ -29,17 +29,17 @@ UNKNOWN: Any = type("Unknown", (str,), {})("")
 
 
 class Section(Struct, frozen=True):
-    """The value at a path of a document; findings go to the shared list `found`."""
+    """The value at a path of a document; findings go to the shared list `diagnostics`."""
 
     doc: Yaml
     path: Path
     value: Any
-    found: list[Diagnostic]
+    diagnostics: list[Diagnostic]
     node: str | None = None
 
     @staticmethod
-    def of(doc: Yaml, found: list[Diagnostic], node: str | None = None) -> Section:
-        return Section(doc, (), doc.data, found, node)
+    def of_document(doc: Yaml, diagnostics: list[Diagnostic], node: str | None = None) -> Section:
+        return Section(doc, (), doc.data, diagnostics, node)
 
     @property
     def place(self) -> Location:
@@ -59,17 +59,17 @@ class Section(Struct, frozen=True):
 
     def report(self, code: str, message: str, hint: str = "", *, at_key: bool = False) -> None:
         place = self.key_place if at_key else self.place
-        self.found.append(Diagnostic(code, message, hint, node=self.node, location=place))
+        self.diagnostics.append(Diagnostic(code, message, hint, node=self.node, location=place))
 
     def holding(self, value: Any) -> Section:
-        return Section(self.doc, self.path, value, self.found, self.node)
+        return Section(self.doc, self.path, value, self.diagnostics, self.node)
 
     def child(self, key: str) -> Section | None:
         """The value under a key, or None if it is not there or empty."""
         value = self.value.get(key) if isinstance(self.value, dict) else None
         if value is None:
             return None
-        return Section(self.doc, (*self.path, key), value, self.found, self.node)
+        return Section(self.doc, (*self.path, key), value, self.diagnostics, self.node)
 
     def mapping(self) -> Iterator[tuple[str, Section]]:
         """Keys and values; a finding if this is not a mapping."""
@@ -79,7 +79,7 @@ class Section(Struct, frozen=True):
             self.expected("a mapping (key: value)")
             return
         for key, value in self.value.items():
-            yield key, Section(self.doc, (*self.path, key), value, self.found, self.node)
+            yield key, Section(self.doc, (*self.path, key), value, self.diagnostics, self.node)
 
     def items(self) -> Iterator[Section]:
         """The items of a list; one plain value counts as a list of one."""
@@ -87,39 +87,39 @@ class Section(Struct, frozen=True):
             return
         if isinstance(self.value, list):
             for i, value in enumerate(self.value):
-                yield Section(self.doc, (*self.path, i), value, self.found, self.node)
+                yield Section(self.doc, (*self.path, i), value, self.diagnostics, self.node)
         elif isinstance(self.value, dict):
             self.expected("a list")
         else:
             yield self
 
-    def check_keys(self, block: ConfigBlock, what: str = "", *, more: Collection[str] = ()) -> None:
+    def check_keys(self, block: ConfigBlock, block_name: str = "", *, more: Collection[str] = ()) -> None:
         """Report every key that a block does not have, with the nearest one that it has, or that is not supported yet.
 
         Args:
             block: the keys.
-            what: the mapping in messages, where the block's own word is not exact.
+            block_name: the mapping in messages, where the block's own word is not exact.
             more: further keys that are accepted.
         """
         for key, section in self.mapping():
             if key in block.later:
                 section.not_supported()
             elif key not in block.names and key not in more:
-                message = f"{what or block.what} has no key '{key}'"
+                message = f"{block_name or block.what} has no key '{key}'"
                 section.report("unknown-key", message, near(key, (*block.names, *more)), at_key=True)
 
     def not_supported(self) -> None:
         message = f"'{self.name}' is not supported in this version"
         self.report("not-supported", message, "Remove it.", at_key=True)
 
-    def expected(self, what: str) -> None:
+    def expected(self, expected_form: str) -> None:
         """Report a wrong type, unless the value could not be rendered, which is reported already."""
         if self.value is UNKNOWN:
             return
         name = f"'{self.name}'" if self.path else "the file"
         if self.path and isinstance(self.path[-1], int):
             name = f"item {self.path[-1] + 1}"
-        self.report("wrong-type", f"{name} must be {what}, not {_kind(self.value)}")
+        self.report("wrong-type", f"{name} must be {expected_form}, not {_kind(self.value)}")
 
     def text(self) -> str:
         """The value as text; numbers are accepted as written."""
@@ -167,7 +167,9 @@ class Section(Struct, frozen=True):
         """The value as a name: lower-case letters, digits, underscores; empty if it is none, for it becomes a path."""
         value = self.text()
         if value and not is_name(value):
-            self.report("bad-name", f"{shown(value)} is not a name", "Use lower-case letters, digits and underscores.")
+            self.report(
+                "bad-name", f"{quote_text(value)} is not a name", "Use lower-case letters, digits and underscores."
+            )
             return ""
         return value
 
@@ -176,7 +178,7 @@ class Section(Struct, frozen=True):
         value = self.text()
         if value and not all(is_name(level) for level in value.split(".")):
             hint = "Use lower-case letters, digits and underscores, and dots between levels: sales.staging."
-            self.report("bad-name", f"{shown(value)} is not a name", hint)
+            self.report("bad-name", f"{quote_text(value)} is not a name", hint)
             return ""
         return value
 
@@ -188,7 +190,7 @@ class Section(Struct, frozen=True):
         if parsed is None:
             self.report(
                 "bad-duration",
-                f"{shown(value)} is not a duration",
+                f"{quote_text(value)} is not a duration",
                 "Write a number and a unit: 30 seconds, 10 minutes, 1 hour, 7 days.",
             )
             return ""
@@ -204,7 +206,7 @@ class Section(Struct, frozen=True):
         return parsed
 
 
-def shown(text: str) -> str:
+def quote_text(text: str) -> str:
     """A user's text inside a message: quoted, on one line, not too long."""
     line = " ".join(text.split())
     return f"'{line[:57]}...'" if len(line) > _SHOWN else f"'{line}'"
@@ -237,4 +239,4 @@ def _kind(value: Any) -> str:
         return "a mapping"
     if isinstance(value, list):
         return "a list"
-    return shown(value) if isinstance(value, str) else f"the number {value}"
+    return quote_text(value) if isinstance(value, str) else f"the number {value}"

@@ -28,8 +28,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from msgspec.structs import replace as changed
+
 from engine import kill_points
 from engine.compile import Manifest, Model, Relation, Source, Target
+from engine.compile.nodes.facts import NO_FACTS, Facts, plain, read_facts
 from engine.compile.nodes.fingerprint import fingerprint
 from engine.errors import Diagnostic, EngineError, Location
 from engine.lake import table_writer
@@ -57,94 +60,93 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Clone:
-    """A model whose table another target has."""
-
-    own: Model
-    other: Model
+    model: Model
+    source_model: Model
     folder: TableState
     source: TableState
 
 
 def copy_state(
-    one: Clone, state: ModelState, names: Mapping[str, str], uuids: Mapping[str, str], environment: Mapping[str, str]
+    clone: Clone, state: ModelState, names: Mapping[str, str], uuids: Mapping[str, str], environment: Mapping[str, str]
 ) -> None:
     """Give a table that was cloned the state of the other one; the locks of both are held.
 
-    Raises:
-        StateError: `state-unreadable`, `state-unwritable`.
+    Raises StateError: `state-unreadable`, `state-unwritable`.
     """
     number = state.generation
-    facts = one.source.facts(state)
-    known = _facts(one.own, facts if isinstance(facts, Mapping) else {})
+    cloned_facts = _facts(clone.model, read_facts(clone.source.facts(state)) or NO_FACTS)
     starts = {node: _start(start, uuids.get(node)) for node, start in state.starts.items()}
-    made = replace(
+    cloned_state = replace(
         state,
-        table=str(one.own.relation),
-        uuid=uuids[one.own.id],
+        table=str(clone.model.relation),
+        uuid=uuids[clone.model.id],
         phase=Phase.PUBLISHED,
-        fingerprint=fingerprint(known),
+        fingerprint=fingerprint(cloned_facts),
         starts=starts,
         environment=environment,
     )
-    one.folder.discard(number)
+    clone.folder.discard(number)
     copy_generation(
-        one.source, number, one.folder, number, {node: (names[node], known) for node, known in uuids.items()}
+        clone.source,
+        number,
+        clone.folder,
+        number,
+        {node: (names[node], cloned_facts) for node, cloned_facts in uuids.items()},
     )
-    one.folder.save_facts(number, made.fingerprint, known)
-    one.folder.save(made)
+    clone.folder.save_facts(number, cloned_state.fingerprint, plain(cloned_facts))
+    clone.folder.save(cloned_state)
 
 
 def _start(start: Mapping[str, Any], clone: str | None) -> Mapping[str, Any]:
     return start if clone is None else {**start, "uuid": clone}
 
 
-def _facts(own: Model, known: Mapping[str, Any]) -> dict[str, Any]:
-    deferred = {item["name"]: item["deferred"] for item in own.facts["inputs"] if "deferred" in item}
-    inputs = [
-        {**{key: value for key, value in item.items() if key != "deferred"}, **_deferred(deferred.get(item["name"]))}
-        for item in known["inputs"]
-    ]
-    return {**known, "relation": str(own.relation), "inputs": inputs}
+def _facts(model: Model, source_facts: Facts) -> Facts:
+    deferred = {item.name: item.deferred for item in model.facts.inputs}
+    inputs = tuple(changed(item, deferred=deferred.get(item.name, "")) for item in source_facts.inputs)
+    return changed(source_facts, relation=str(model.relation), inputs=inputs)
 
 
-def _deferred(table: str | None) -> dict[str, str]:
-    return {} if table is None else {"deferred": table}
-
-
-KEPT_DAYS = 7
+TAG_DAYS = 7
 # They would lead to the folder of the other table, or count the leases of another state folder.
-_NOT_TAKEN = ("write.data.path", "write.metadata.path", "write.object-storage.path", "write.folder-storage.path", FENCE)
+_SOURCE_ONLY_PROPERTIES = (
+    "write.data.path",
+    "write.metadata.path",
+    "write.object-storage.path",
+    "write.folder-storage.path",
+    FENCE,
+)
 
 
-def clone_table(spark: SparkSession, other: Relation, to: Relation) -> str:
+def clone_table(spark: SparkSession, source: Relation, to: Relation) -> str:
     """Make a table over the files that another one, whose lock is held, has now; return its UUID."""
     parser = jvm_of(spark).org.apache.iceberg.TableMetadataParser
-    table = table_writer.load(spark, other.sql)
+    table = table_writer.load(spark, source.sql)
     metadata = table.operations().current()
-    known = json.loads(parser.toJson(metadata))
-    if known.get("current-snapshot-id", -1) != -1:
+    document = json.loads(parser.toJson(metadata))
+    if document.get("current-snapshot-id", -1) != -1:
         tag = f"engine_clone_{to.schema}".replace("`", "").replace(".", "_")
-        spark.sql(f"ALTER TABLE {other.sql} CREATE OR REPLACE TAG `{tag}` RETAIN {KEPT_DAYS} DAYS")
-    made = _document(known, to, other)
+        spark.sql(f"ALTER TABLE {source.sql} CREATE OR REPLACE TAG `{tag}` RETAIN {TAG_DAYS} DAYS")
+    clone_document = _document(document, to, source)
     table_writer.create_namespace(spark, to.catalog, to.schema)
-    file = f"{made['location']}/metadata/00000-{uuid.uuid4()}.metadata.json"
-    parser.write(parser.fromJson(json.dumps(made)), table.io().newOutputFile(file))
+    file = f"{clone_document['location']}/metadata/00000-{uuid.uuid4()}.metadata.json"
+    parser.write(parser.fromJson(json.dumps(clone_document)), table.io().newOutputFile(file))
     name = table_writer.literal(f"{to.schema}.{to.name}")
     spark.sql(
         f"CALL `{to.catalog}`.system.register_table(table => {name}, metadata_file => {table_writer.literal(file)})"
     )
-    return str(made["table-uuid"])
+    return str(clone_document["table-uuid"])
 
 
-def _document(known: dict[str, Any], to: Relation, other: Relation) -> dict[str, Any]:
-    properties = {key: text for key, text in known["properties"].items() if key not in _NOT_TAKEN}
-    refs = {name: ref for name, ref in known.get("refs", {}).items() if name == "main"}
+def _document(document: dict[str, Any], to: Relation, source: Relation) -> dict[str, Any]:
+    properties = {key: text for key, text in document["properties"].items() if key not in _SOURCE_ONLY_PROPERTIES}
+    refs = {name: ref for name, ref in document.get("refs", {}).items() if name == "main"}
     return {
-        **known,
+        **document,
         "table-uuid": str(uuid.uuid4()),
-        "location": _location(known["location"], to, other),
+        "location": _location(document["location"], to, source),
         "last-updated-ms": int(time.time() * 1000),
-        "properties": {**properties, "gc.enabled": "false", CLONE_OF: f"{other} {known['table-uuid']}"},
+        "properties": {**properties, "gc.enabled": "false", CLONE_OF: f"{source} {document['table-uuid']}"},
         "refs": refs,
         "statistics": [],
         "partition-statistics": [],
@@ -152,12 +154,12 @@ def _document(known: dict[str, Any], to: Relation, other: Relation) -> dict[str,
     }
 
 
-def _location(known: str, to: Relation, other: Relation) -> str:
+def _location(location: str, to: Relation, source: Relation) -> str:
     """Where a catalog would put the new table, if the other one is where it would have put that."""
-    parts = known.rstrip("/").rsplit("/", 2)
-    if [part.lower() for part in parts[1:]] == [other.schema.lower(), other.name.lower()]:
+    parts = location.rstrip("/").rsplit("/", 2)
+    if [part.lower() for part in parts[1:]] == [source.schema.lower(), source.name.lower()]:
         return f"{parts[0]}/{to.schema}/{to.name}-{uuid.uuid4().hex[:8]}"
-    return f"{known.rstrip('/')}-{to.schema}-{uuid.uuid4().hex[:8]}"
+    return f"{location.rstrip('/')}-{to.schema}-{uuid.uuid4().hex[:8]}"
 
 
 UNAVAILABLE = "clone-unavailable"
@@ -169,9 +171,9 @@ def target_faults(target: Target, other: Target) -> Iterator[Diagnostic]:
         message = f"target '{other.name}' cannot be cloned into itself"
         yield Diagnostic(UNAVAILABLE, message, "Choose another target with -t, or leave out --clone.")
         return
-    for one in (target, other):
-        if not isinstance(one.state, Path):
-            message = f"the state of target '{one.name}' is in a bucket, where no checkpoint is copied yet"
+    for either_target in (target, other):
+        if not isinstance(either_target.state, Path):
+            message = f"the state of target '{either_target.name}' is in a bucket, where no checkpoint is copied yet"
             yield Diagnostic(UNAVAILABLE, message, "Build from the beginning: leave out --clone, add --defer.")
     if (target.catalog.name, target.catalog.path) != (other.catalog.name, other.catalog.path):
         message = f"the targets '{target.name}' and '{other.name}' have different catalogs"
@@ -181,34 +183,32 @@ def target_faults(target: Target, other: Target) -> Iterator[Diagnostic]:
 def clone_faults(manifest: Manifest, target: Target, clones: Sequence[Clone]) -> Iterator[Diagnostic]:
     """Yield why some tables cannot be cloned; the locks of both sides are held, or nobody writes yet."""
     lake = Lake(target.catalog)
-    for one in clones:
-        message = _fault(manifest, lake, one)
+    for clone in clones:
+        message = _fault(manifest, lake, clone)
         if message:
-            yield Diagnostic(UNAVAILABLE, message, _ANEW, node=one.own.name, location=Location(one.own.file))
-        relation = one.own.relation
+            yield Diagnostic(UNAVAILABLE, message, _ANEW, node=clone.model.name, location=Location(clone.model.file))
+        relation = clone.model.relation
         table = lake.table(relation.schema, relation.name)
         if table is not None and CLONE_OF not in table.properties:
             message = f"{relation} exists, and this target has no state of it"
-            hint = f"Drop it if nobody needs it, or give '{one.own.name}' another 'alias'."
-            yield Diagnostic("name-taken", message, hint, node=one.own.name, location=Location(one.own.file))
+            hint = f"Drop it if nobody needs it, or give '{clone.model.name}' another 'alias'."
+            yield Diagnostic("name-taken", message, hint, node=clone.model.name, location=Location(clone.model.file))
 
 
-def _fault(manifest: Manifest, lake: Lake, one: Clone) -> str:
-    other, name = one.other.relation, one.other.name
-    state, table = one.source.load(), lake.table(other.schema, other.name)
-    for item in one.own.inputs:
+def _fault(manifest: Manifest, lake: Lake, clone: Clone) -> str:
+    source, name = clone.source_model.relation, clone.source_model.name
+    state, table = clone.source.load(), lake.table(source.schema, source.name)
+    for item in clone.model.inputs:
         node = manifest.nodes[item.node]
         if item.stream and isinstance(node, Source) and "after_reading" in node.spec.settings:
             return f"'{name}' reads '{item.name}', whose files are archived or deleted after reading"
     if state is None or table is None or table.uuid != state.uuid:
-        return f"{other} is not the table that its state is of: it was dropped or replaced"
-    if reason := unfinished(one.source):
-        return f"{other} is between two states: {reason}"
+        return f"{source} is not the table that its state is of: it was dropped or replaced"
+    if reason := unfinished(clone.source):
+        return f"{source} is between two states: {reason}"
     if state.phase is not Phase.PUBLISHED or STAGED in table.branches:
-        return f"rows of {other} wait for their tests"
-    return (
-        "" if isinstance(one.source.facts(state), Mapping) else f"the state of {other} does not say what its query was"
-    )
+        return f"rows of {source} wait for their tests"
+    return "" if read_facts(clone.source.facts(state)) else f"the state of {source} does not record its query"
 
 
 def clone_models(manifest: Manifest, target: Target, target_dir: Path, clones: Sequence[Clone]) -> None:
@@ -219,66 +219,66 @@ def clone_models(manifest: Manifest, target: Target, target_dir: Path, clones: S
         StateError: `table-locked`, `state-unreadable`, `state-unwritable`.
         SetupError: Spark or the catalog cannot be had.
     """
-    models = [one.own for one in clones]
-    with locked_when_free([folder for one in clones for folder in (one.source, one.folder)]) as locks:
-        if found := [*clone_faults(manifest, target, clones)]:
-            raise EngineError.of(found)
-        whole = [one for one in clones if _is_whole(one)]
-        left = [one for one in clones if one not in whole]
-        if left:
+    models = [clone.model for clone in clones]
+    with locked_when_free([folder for clone in clones for folder in (clone.source, clone.folder)]) as locks:
+        if faults := [*clone_faults(manifest, target, clones)]:
+            raise EngineError.from_diagnostics(faults)
+        finished_clones = [clone for clone in clones if _is_whole(clone)]
+        unfinished_clones = [clone for clone in clones if clone not in finished_clones]
+        if unfinished_clones:
             where = environment(manifest, target)
-            for one in left:
-                _remove_unfinished(target, one)
-                one.folder.journal.begin(_note(one, left[0], where))
+            for clone in unfinished_clones:
+                _remove_unfinished(target, clone)
+                clone.folder.journal.begin(_note(clone, unfinished_clones[0], where))
             with spark_session(target, target_dir, locks, jar_sets(manifest, models)) as spark:
-                _clone_all(spark, target, left, where)
-        for one in (*left, *whole):
-            one.folder.journal.end(Drop)
-            kill_points.reach("clone noted", one.own.name)
+                _clone_all(spark, target, unfinished_clones, where)
+        for clone in (*unfinished_clones, *finished_clones):
+            clone.folder.journal.end(Drop)
+            kill_points.reach("clone noted", clone.model.name)
 
 
 def is_begun(folder: TableState) -> bool:
-    return (begun := folder.journal.begun(Drop)) is not None and begun.clone is not None
+    return (drop := folder.journal.open_operation(Drop)) is not None and drop.clone is not None
 
 
-def _note(one: Clone, first: Clone, where: Mapping[str, str]) -> Drop:
-    return Drop(one.own.name, where, clone=first.folder.name if one is not first else "")
+def _note(clone: Clone, first: Clone, where: Mapping[str, str]) -> Drop:
+    return Drop(clone.model.name, where, clone=first.folder.name if clone is not first else "")
 
 
-def _is_whole(one: Clone) -> bool:
-    begun = one.folder.journal.begun(Drop)
-    if begun is None or not begun.clone or one.folder.load() is None:
+def _is_whole(clone: Clone) -> bool:
+    drop = clone.folder.journal.open_operation(Drop)
+    if drop is None or not drop.clone or clone.folder.load() is None:
         return False
-    schema, _, table = begun.clone.removeprefix(f"{one.folder.catalog}.").rpartition(".")
-    folder = replace(one.folder, schema=schema, table=table)
+    schema, _, table = drop.clone.removeprefix(f"{clone.folder.catalog}.").rpartition(".")
+    folder = replace(clone.folder, schema=schema, table=table)
     return folder.load() is not None and not is_begun(folder)
 
 
 def _clone_all(spark: SparkSession, target: Target, clones: Sequence[Clone], where: Mapping[str, str]) -> None:
     lake = Lake(target.catalog)
-    names = {one.own.id: str(one.own.relation) for one in clones}
+    names = {clone.model.id: str(clone.model.relation) for clone in clones}
     uuids: dict[str, str] = {}
-    for one in clones:
-        state = one.source.load()
+    for clone in clones:
+        state = clone.source.load()
         if state is None:
-            raise ValueError(one.own.name)
-        deleted = _beside(one.other.relation)
+            raise ValueError(clone.model.name)
+        deleted = _deleted_keys_table(clone.source_model.relation)
         if lake.table(deleted.schema, deleted.name) is not None:
-            clone_table(spark, deleted, _beside(one.own.relation))
-        uuids[one.own.id] = clone_table(spark, one.other.relation, one.own.relation)
-        kill_points.reach("table cloned", one.own.name)
-        copy_state(one, state, names, uuids, where)
-        kill_points.reach("state cloned", one.own.name)
+            clone_table(spark, deleted, _deleted_keys_table(clone.model.relation))
+        uuids[clone.model.id] = clone_table(spark, clone.source_model.relation, clone.model.relation)
+        kill_points.reach("table cloned", clone.model.name)
+        copy_state(clone, state, names, uuids, where)
+        kill_points.reach("state cloned", clone.model.name)
 
 
-def _beside(relation: Relation) -> Relation:
+def _deleted_keys_table(relation: Relation) -> Relation:
     return replace(relation, name=f"{relation.name}{DELETED}")
 
 
-def _remove_unfinished(target: Target, one: Clone) -> None:
-    for number in one.folder.generations():
-        one.folder.discard(number)
-    for relation in (one.own.relation, _beside(one.own.relation)):
+def _remove_unfinished(target: Target, clone: Clone) -> None:
+    for number in clone.folder.generations():
+        clone.folder.discard(number)
+    for relation in (clone.model.relation, _deleted_keys_table(clone.model.relation)):
         part = _clone_of(target.catalog, relation)
         if part is not None:
             drop_part(target, part)
@@ -288,7 +288,7 @@ def _clone_of(config: CatalogConfig, relation: Relation) -> Part | None:
     entry = client(config).table(relation.schema, relation.name)
     if entry is None:
         return None
-    found = table_removal.stored(config, entry)
-    if CLONE_OF not in found.properties:
+    relation_facts = table_removal.stored_relation(config, entry)
+    if CLONE_OF not in relation_facts.properties:
         return None
-    return Part("table", relation.schema, relation.name, found.uuid, found.folder, found)
+    return Part("table", relation.schema, relation.name, relation_facts.uuid, relation_facts.folder, relation_facts)

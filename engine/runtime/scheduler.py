@@ -15,7 +15,7 @@ from engine.compile.nodes.topological_order import ancestors
 from engine.events import Status
 
 # How often what is running is asked to end, until it has.
-_AGAIN_SECONDS = 0.5
+_INTERRUPT_SECONDS = 0.5
 
 
 def dependencies(manifest: Manifest, nodes: Iterable[str]) -> dict[str, set[str]]:
@@ -24,45 +24,45 @@ def dependencies(manifest: Manifest, nodes: Iterable[str]) -> dict[str, set[str]
     A model waits for the tests of what it reads, except for tests that themselves read the model, and for its own
     unit tests, which wait for nothing: their rows are given.
     """
-    chosen = set(nodes)
+    selected = set(nodes)
     parents = {node: set(manifest.parents(node)) for node in manifest.order}
     above = {node: ancestors(parents, node) for node in manifest.order}
-    needed = {node: above[node] & chosen for node in chosen}
-    for test_id in sorted(chosen):
+    upstream_ids = {node: above[node] & selected for node in selected}
+    for test_id in sorted(selected):
         test = manifest.nodes[test_id]
         if isinstance(test, UnitTest):
-            needed[test_id] = set()
-            if test.model in chosen:
-                needed[test.model].add(test_id)
+            upstream_ids[test_id] = set()
+            if test.model in selected:
+                upstream_ids[test.model].add(test_id)
             continue
         if not isinstance(test, DataTest) or test.severity is not Severity.ERROR:
             continue
         # Two tests of one model may each read a model that would wait for the other.
         several = len(test.depends_on) > 1
-        first = _reached(needed, test_id) if several else above[test_id]
-        for node in chosen - {test_id}:
+        first = _reached(upstream_ids, test_id) if several else above[test_id]
+        for node in selected - {test_id}:
             if (
                 test.model in above[node]
                 and node not in first
                 and not isinstance(manifest.nodes[node], DataTest | UnitTest)
             ):
-                needed[node].add(test_id)
-    return needed
+                upstream_ids[node].add(test_id)
+    return upstream_ids
 
 
-def _reached(needed: Mapping[str, set[str]], node: str) -> set[str]:
-    found: set[str] = set()
-    waiting = list(needed[node])
+def _reached(upstream_ids: Mapping[str, set[str]], node: str) -> set[str]:
+    reached: set[str] = set()
+    waiting = list(upstream_ids[node])
     while waiting:
-        if (current := waiting.pop()) not in found:
-            found.add(current)
-            waiting += needed[current]
-    return found
+        if (current := waiting.pop()) not in reached:
+            reached.add(current)
+            waiting += upstream_ids[current]
+    return reached
 
 
 def execute(
     order: list[str],
-    needed: Mapping[str, set[str]],
+    upstream_ids: Mapping[str, set[str]],
     work: Callable[[str, str | None], Status],
     *,
     threads: int,
@@ -78,29 +78,29 @@ def execute(
         exception continues after that.
     """
     waiting = list(order)
-    ended: dict[str, Status] = {}
+    statuses: dict[str, Status] = {}
     blamed: dict[str, str] = {}
     running: dict[Future[Status], str] = {}
     stopped: str | None = None
     with ThreadPoolExecutor(max_workers=threads, thread_name_prefix="node") as pool, _interruptible(interrupt, pool):
         while waiting or running:
             for node in list(waiting):
-                failed = sorted(n for n in needed[node] if n in ended and ended[n].failed)
-                if failed or stopped:
+                failed_upstream = sorted(n for n in upstream_ids[node] if n in statuses and statuses[n].failed)
+                if failed_upstream or stopped:
                     waiting.remove(node)
-                    cause = blamed.get(failed[0], failed[0]) if failed else str(stopped)
+                    cause = blamed.get(failed_upstream[0], failed_upstream[0]) if failed_upstream else str(stopped)
                     blamed[node] = cause
-                    ended[node] = work(node, cause)
-                elif needed[node] <= ended.keys() and len(running) < threads:
+                    statuses[node] = work(node, cause)
+                elif upstream_ids[node] <= statuses.keys() and len(running) < threads:
                     waiting.remove(node)
                     running[pool.submit(work, node, None)] = node
             if not running:
                 continue
-            done, _ = wait(running, return_when=FIRST_COMPLETED)
-            for future in done:
+            finished_futures, _ = wait(running, return_when=FIRST_COMPLETED)
+            for future in finished_futures:
                 node = running.pop(future)
-                ended[node] = future.result()
-                if fail_fast and ended[node].failed:
+                statuses[node] = future.result()
+                if fail_fast and statuses[node].failed:
                     stopped = stopped or node
 
 
@@ -114,6 +114,6 @@ def _interruptible(interrupt: Callable[[], None], pool: ThreadPoolExecutor) -> I
         ending = Thread(target=pool.shutdown)
         ending.start()
         while ending.is_alive():
-            ending.join(_AGAIN_SECONDS)
+            ending.join(_INTERRUPT_SECONDS)
             interrupt()
         raise

@@ -13,6 +13,7 @@ from engine.schema.format_keys import FILE_KEYS, ICEBERG_KEYS, KAFKA_KEYS, RATE_
 from engine.schema.model_keys import FOLDER, MODEL
 from engine.schema.project_keys import FLAGS, PATHS, PROJECT
 from engine.schema.selector_keys import DEFINITION, SELECTOR, SELECTOR_FILE, TERM
+from engine.schema.sink_keys import SINK, SINK_TO
 from engine.schema.source_keys import AGE, FRESHNESS, READING, SOURCE, SOURCE_FILE, SOURCE_TABLE
 from engine.schema.stream_keys import CONTRACT, EXPECTATION, PERSIST_DOCS, STATE_STORE, STREAM, WATERMARK
 from engine.schema.target_keys import (
@@ -105,7 +106,7 @@ FILES_OF_A_PROJECT: Final = (
             TEST_CONFIG,
         ),
     ),
-    ConfigFile("exposures", (EXPOSURE_FILE, EXPOSURE, OWNER, EXPOSURE_CONFIG)),
+    ConfigFile("exposures", (EXPOSURE_FILE, EXPOSURE, OWNER, EXPOSURE_CONFIG, SINK, SINK_TO)),
     ConfigFile("selectors", (SELECTOR_FILE, SELECTOR, DEFINITION, TERM)),
 )
 BLOCKS: Final[Mapping[str, ConfigBlock]] = {block.name: block for file in FILES_OF_A_PROJECT for block in file.blocks}

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 # Of the package: the JSON Schemas of editors, which are made from the keys.
-# The version in which keys came that do not say another one.
+# The version that introduced the keys without another `since`.
 FIRST = "0.1"
 REQUIRED = "required"
 NONE = "none"

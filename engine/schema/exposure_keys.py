@@ -1,4 +1,4 @@
-"""The keys of exposures."""
+"""The keys of exposures, and of the files that declare exposures and sinks."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ OWNER: Final = ConfigBlock(
     "owner",
     "an owner",
     "owner",
-    "Whom to ask. `name` or `email` is required; further keys are your own.",
+    "Person or team to contact. `name` or `email` is required. You can add other keys.",
     (
-        ConfigKey("name", ValueForm.TEXT, NONE, "a person or a team", "name: Operations"),
-        ConfigKey("email", ValueForm.TEXT, NONE, "an address", "email: ops@example.com"),
+        ConfigKey("name", ValueForm.TEXT, NONE, "Person or team", "name: Operations"),
+        ConfigKey("email", ValueForm.TEXT, NONE, "Email address", "email: ops@example.com"),
     ),
     open=True,
 )
 
-_TAGS = ConfigKey("tags", ValueForm.TEXTS, NONE, "for `--select tag:...`", "tags: [daily]")
-_META = ConfigKey("meta", ValueForm.VALUES, NONE, "anything, for other tools", "meta: {tool: superset}")
-_ENABLED = ConfigKey("enabled", ValueForm.BOOLEAN, "`true`", "`false`: as if it were not there", "enabled: false")
+_TAGS = ConfigKey("tags", ValueForm.TEXTS, NONE, "Labels for `--select tag:...`", "tags: [daily]")
+_META = ConfigKey("meta", ValueForm.VALUES, NONE, "Any data, for other tools", "meta: {tool: superset}")
+_ENABLED = ConfigKey("enabled", ValueForm.BOOLEAN, "`true`", "`false`: ignore the exposure", "enabled: false")
 
 EXPOSURE_CONFIG: Final = ConfigBlock(
     "exposure_config",
     "config",
     "config",
-    "dbt's form: the same keys under `config:`.",
+    "The same keys under `config:`, as in dbt.",
     (_TAGS, _META, _ENABLED),
 )
 
@@ -35,33 +35,33 @@ EXPOSURE: Final = ConfigBlock(
     "exposure",
     "an exposure",
     "exposures",
-    "Something outside the project that reads its tables: a dashboard, a notebook, a service.",
+    "A consumer of the project's tables outside the project: a dashboard, a notebook, a service.",
     (
-        ConfigKey("name", ValueForm.NAME, REQUIRED, "unique among the exposures", "name: departures_board"),
+        ConfigKey("name", ValueForm.NAME, REQUIRED, "Unique name of the exposure", "name: departures_board"),
         ConfigKey(
             "type",
             ValueForm.TEXT,
             REQUIRED,
-            "what it is",
+            "Kind of the consumer",
             "type: dashboard",
             choices=("dashboard", "notebook", "analysis", "ml", "application"),
         ),
-        ConfigKey("owner", ValueForm.BLOCK, REQUIRED, "whom to ask", "owner: {name: Operations}", block="owner"),
+        ConfigKey("owner", ValueForm.BLOCK, REQUIRED, "Person or team", "owner: {name: Operations}", block="owner"),
         ConfigKey(
             "depends_on",
             ValueForm.TEXTS,
             NONE,
-            "the models and sources that it reads",
+            "Models and sources that the exposure reads",
             "depends_on: [ref('departures_hourly')]",
         ),
-        ConfigKey("label", ValueForm.TEXT, "its name", "a title for people", "label: Departures board"),
-        ConfigKey("description", ValueForm.TEXT, NONE, "what it shows", "description: Shown in the hall."),
-        ConfigKey("url", ValueForm.TEXT, NONE, "where it is", "url: https://bi.example.com/departures"),
+        ConfigKey("label", ValueForm.TEXT, "its name", "Title for people", "label: Departures board"),
+        ConfigKey("description", ValueForm.TEXT, NONE, "Text for people", "description: Shown in the hall."),
+        ConfigKey("url", ValueForm.TEXT, NONE, "Address of the exposure", "url: https://bi.example.com/departures"),
         ConfigKey(
             "maturity",
             ValueForm.TEXT,
             NONE,
-            "how far people may rely on it",
+            "Degree to which people can rely on it",
             "maturity: high",
             choices=("high", "medium", "low"),
         ),
@@ -69,7 +69,7 @@ EXPOSURE: Final = ConfigBlock(
         _META,
         _ENABLED,
         ConfigKey(
-            "config", ValueForm.BLOCK, NONE, "dbt's form of tags, meta, enabled", "config: {tags: [daily]}",
+            "config", ValueForm.BLOCK, NONE, "The same keys under `config:`, as in dbt", "config: {tags: [daily]}",
             block="exposure_config",
         ),
     ),
@@ -77,18 +77,26 @@ EXPOSURE: Final = ConfigBlock(
 
 EXPOSURE_FILE: Final = ConfigBlock(
     "exposure_file",
-    "a file of exposures",
+    "a file of exposures and sinks",
     "A YAML file under models/",
-    "Any name; a project may have several.",
+    "The files can have any name.",
     (
         VERSION,
         ConfigKey(
             "exposures",
             ValueForm.BLOCKS,
             NONE,
-            "what reads the project's tables",
+            "List of consumers of the project's tables",
             "exposures: [{name: board, type: dashboard, owner: {name: ops}, depends_on: [ref('flights')]}]",
             block="exposure",
+        ),
+        ConfigKey(
+            "sinks",
+            ValueForm.BLOCKS,
+            NONE,
+            "List of deliveries of committed rows",
+            "sinks: [{name: crm, from: ref('customers'), to: {connection: crm, table: public.customers}}]",
+            block="sink",
         ),
     ),
 )

@@ -7,13 +7,22 @@ from typing import Final
 from engine.schema.config_key import NONE, REQUIRED, ConfigBlock, ConfigKey, ValueForm
 
 _CONNECTION = ConfigKey(
-    "connection", ValueForm.TEXT, NONE, "a connection of the target, for credentials", "connection: main"
+    "connection", ValueForm.TEXT, NONE, "Connection of the target, for credentials", "connection: main"
+)
+_VALUE = ConfigKey(
+    "value",
+    ValueForm.TREE,
+    NONE,
+    "`json`: format of a line; `debezium` reads change records, each an object of `key` and `value`",
+    "value: {format: debezium, key: [id]}",
+    also=(ValueForm.TEXT,),
+    block="value",
 )
 _ON_UPSTREAM_DELETE = ConfigKey(
     "on_upstream_delete",
     ValueForm.TEXT,
     "`fail`",
-    "what a stream does at a commit that only deletes rows",
+    "Reaction of a stream to a commit that only deletes rows",
     "on_upstream_delete: ignore",
     choices=("fail", "ignore"),
 )
@@ -22,34 +31,34 @@ FILE_KEYS: Final = ConfigBlock(
     "files",
     "a source of files",
     "json, csv, text, parquet, orc, avro",
-    "Files of a folder.",
+    "Files in a folder.",
     (
         ConfigKey(
             "path",
             ValueForm.PATH,
             REQUIRED,
-            "a folder, a file or a pattern, relative to the project or absolute; or a URI",
+            "Folder, file or pattern, relative to the project or absolute; or a URI",
             "path: landing/orders",
         ),
         ConfigKey(
             "max_files_per_trigger",
             ValueForm.INTEGER,
             "all unread",
-            "files in one micro-batch of a stream",
+            "Maximum number of files in one micro-batch of a stream",
             "max_files_per_trigger: 4",
         ),
         ConfigKey(
             "max_file_age",
             ValueForm.DURATION,
             NONE,
-            "files further behind the newest one are skipped, counted and reported",
+            "Maximum age relative to the newest file; Headrace skips, counts and reports older files",
             "max_file_age: 30 days",
         ),
         ConfigKey(
             "on_changed_file",
             ValueForm.TEXT,
             "`fail`",
-            "what happens when a file changed after it was read",
+            "Reaction to a file that changes after the stream has read it",
             "on_changed_file: ignore",
             choices=("fail", "ignore"),
         ),
@@ -57,7 +66,7 @@ FILE_KEYS: Final = ConfigBlock(
             "after_reading",
             ValueForm.TEXT,
             "the file stays",
-            "what happens to a file whose rows are committed",
+            "Action on a file after its rows are committed",
             "after_reading: delete",
             choices=("archive", "delete"),
         ),
@@ -65,18 +74,21 @@ FILE_KEYS: Final = ConfigBlock(
             "archive_path",
             ValueForm.PATH,
             "required for `after_reading: archive`",
-            "a folder of the project, or one that the target allows, outside `path`",
+            "Folder of the project outside `path`, or a folder that the target allows",
             "archive_path: archive/orders",
         ),
         ConfigKey(
             "full_extracts",
             ValueForm.TEXT,
             NONE,
-            "each file is a full extract: a batch table with `history: true` takes one after another, in the order of "
-            "the dates in their names or of their modification times",
+            (
+                "Each file is a full extract: a batch table with `history: true` merges one after another, in the "
+                "order of the dates in their names or of their modification times"
+            ),
             "full_extracts: by_name",
             choices=("by_name", "by_time"),
         ),
+        _VALUE,
         _CONNECTION,
     ),
 )
@@ -87,25 +99,33 @@ KAFKA_KEYS: Final = ConfigBlock(
     "kafka",
     "Topics of a Kafka broker. One of `topic`, `topics`, `topic_pattern` and `assign` is required.",
     (
-        ConfigKey("topic", ValueForm.TEXT, NONE, "a topic", "topic: orders"),
-        ConfigKey("topics", ValueForm.TEXTS, NONE, "several topics", "topics: [orders, returns]"),
+        ConfigKey("topic", ValueForm.TEXT, NONE, "Name of one topic", "topic: orders"),
+        ConfigKey("topics", ValueForm.TEXTS, NONE, "Names of several topics", "topics: [orders, returns]"),
         ConfigKey(
             "topic_pattern",
             ValueForm.TEXT,
             NONE,
-            "a Java regular expression for whole names of topics",
+            "Java regular expression that must match the full name of a topic",
             "topic_pattern: shop[.].*",
         ),
-        ConfigKey("assign", ValueForm.TREE, NONE, "partitions by topic", "assign: {orders: [0, 1]}"),
-        ConfigKey("connection", ValueForm.TEXT, REQUIRED, "a connection of the target", "connection: main"),
+        ConfigKey("assign", ValueForm.TREE, NONE, "Partitions per topic", "assign: {orders: [0, 1]}"),
+        ConfigKey("connection", ValueForm.TEXT, REQUIRED, "Connection of the target", "connection: main"),
         ConfigKey(
             "value",
             ValueForm.TREE,
             "`json`",
-            "how the values of records are read: the format, or a mapping",
+            "Format of the record values: a format name, or a mapping",
             "value: {format: json, options: {allowComments: true}}",
             also=(ValueForm.TEXT,),
             block="value",
+        ),
+        ConfigKey(
+            "on_tombstone",
+            ValueForm.TEXT,
+            "`bad_record`; `debezium` always ignores them",
+            "Treatment of a record that has a key and no value: a bad record, or skipped and counted",
+            "on_tombstone: ignore",
+            choices=("ignore", "bad_record"),
         ),
         ConfigKey(
             "starting_offsets",
@@ -118,21 +138,21 @@ KAFKA_KEYS: Final = ConfigBlock(
             "starting_timestamp",
             ValueForm.TEXT,
             NONE,
-            "instead of `starting_offsets`: records of that time (UTC) or later",
+            "Start time (UTC) of the first record to read, instead of `starting_offsets`",
             "starting_timestamp: 2024-05-01 10:00:00",
         ),
         ConfigKey(
             "max_offsets_per_trigger",
             ValueForm.INTEGER,
             "all unread",
-            "offsets in one micro-batch of a stream, all partitions together",
+            "Maximum number of offsets in one micro-batch of a stream, over all partitions",
             "max_offsets_per_trigger: 100000",
         ),
         ConfigKey(
             "fail_on_data_loss",
             ValueForm.BOOLEAN,
             "`true`",
-            "`false`: records that the broker deleted before they were read are counted and skipped",
+            "`false`: count and skip records that the broker deleted before the stream read them",
             "fail_on_data_loss: false",
         ),
     ),
@@ -149,14 +169,14 @@ ICEBERG_KEYS: Final = ConfigBlock(
             "starting_timestamp",
             ValueForm.TEXT,
             "the first row",
-            "the stream begins with the first commit of that time (UTC) or later",
+            "Time (UTC) from which the stream reads commits",
             "starting_timestamp: 2024-05-01 10:00:00",
         ),
         ConfigKey(
             "starting_snapshot",
             ValueForm.TEXT,  # ids have up to 19 digits
             "the first row",
-            "the stream begins with this snapshot",
+            "Snapshot from which the stream reads",
             "starting_snapshot: 4358109269873137077",
         ),
         _ON_UPSTREAM_DELETE,
@@ -167,11 +187,15 @@ RATE_KEYS: Final = ConfigBlock(
     "rate",
     "a rate source",
     "rate",
-    "Rows made by a clock, for development.",
+    "Rows that Spark generates at a fixed rate, for development.",
     (
-        ConfigKey("rows_per_second", ValueForm.INTEGER, "1", "rows made in a second", "rows_per_second: 100"),
+        ConfigKey("rows_per_second", ValueForm.INTEGER, "1", "Number of rows per second", "rows_per_second: 100"),
         ConfigKey(
-            "ramp_up_time", ValueForm.DURATION, NONE, "how long it takes to reach that rate", "ramp_up_time: 10 seconds"
+            "ramp_up_time",
+            ValueForm.DURATION,
+            NONE,
+            "Time until the source reaches that rate",
+            "ramp_up_time: 10 seconds",
         ),
     ),
 )
@@ -182,13 +206,13 @@ SOCKET_KEYS: Final = ConfigBlock(
     "socket",
     "Lines of text from a TCP server, for development.",
     (
-        ConfigKey("host", ValueForm.TEXT, REQUIRED, "host of the server", "host: localhost"),
-        ConfigKey("port", ValueForm.INTEGER, REQUIRED, "port of the server", "port: 9999"),
+        ConfigKey("host", ValueForm.TEXT, REQUIRED, "Host of the server", "host: localhost"),
+        ConfigKey("port", ValueForm.INTEGER, REQUIRED, "Port of the server", "port: 9999"),
         ConfigKey(
             "read_for",
             ValueForm.DURATION,
             "5 seconds",
-            "how long a build listens; it ends earlier when the server closes the connection",
+            "Time that a build listens; it ends earlier if the server closes the connection",
             "read_for: 30 seconds",
         ),
     ),
@@ -204,7 +228,7 @@ READER_KEYS: Final = ConfigBlock(
             "path",
             ValueForm.PATH,
             NONE,
-            "passed to the reader's `load()`: a folder of the project, an absolute path, or a URI",
+            "Argument of the reader's `load()`: a folder of the project, an absolute path, or a URI",
             "path: landing/orders",
         ),
         _CONNECTION,
@@ -215,9 +239,9 @@ _FORMAT = ConfigKey(
     "format",
     ValueForm.TEXT,
     "`json`",
-    "how a value is read; `string` and `bytes` give one column, `value`",
+    "Format of a value; `string` and `bytes` give one column, `value`",
     "format: avro",
-    choices=("json", "avro", "string", "bytes"),
+    choices=("json", "debezium", "avro", "string", "bytes"),
 )
 _OPTIONS = ConfigKey(
     "options",
@@ -226,15 +250,22 @@ _OPTIONS = ConfigKey(
     "`json`: options of Spark's JSON reader",
     "options: {timestampFormat: yyyy-MM-dd}",
 )
+_KEY = ConfigKey(
+    "key",
+    ValueForm.TEXTS,
+    "required for `debezium`",
+    "`debezium`: columns of the record's key, the primary key; `[]` if the table has none",
+    "key: [id]",
+)
 _AVRO = (
     ConfigKey(
-        "schema_registry", ValueForm.TEXT, NONE, "`avro`: a schema registry of the target", "schema_registry: main"
+        "schema_registry", ValueForm.TEXT, NONE, "`avro`: schema registry of the target", "schema_registry: main"
     ),
     ConfigKey(
         "subject",
         ValueForm.TEXT,
         "`<topic>-value`",
-        "`avro`: where the schemas are in the registry; a `topic_pattern` has no default",
+        "`avro`: subject of the schemas in the registry; a `topic_pattern` has no default",
         "subject: orders-value",
     ),
     ConfigKey(
@@ -248,14 +279,14 @@ _AVRO = (
         "schema_file",
         ValueForm.TEXT,
         NONE,
-        "`avro`: the reader's schema, an `.avsc` file under `sources/`",
+        "`avro`: reader's schema, an `.avsc` file under `sources/`",
         "schema_file: orders.avsc",
     ),
     ConfigKey(
         "framing",
         ValueForm.TEXT,
         "`confluent` with a registry, else `none`",
-        "`avro`: the bytes before a value: a zero byte and the schema id, or nothing",
+        "`avro`: bytes in front of a value: a zero byte and the schema id, or none",
         "framing: none",
         choices=("confluent", "none"),
     ),
@@ -263,12 +294,12 @@ _AVRO = (
 
 
 def _value(*keys: ConfigKey) -> ConfigBlock:
-    text = "How the values of Kafka records are read."
+    text = "How the values of Kafka records, or lines of JSON files, are read."
     return ConfigBlock("value", "a value", "kafka: value", text, (_FORMAT, *keys))
 
 
-VALUE: Final = _value(_OPTIONS, *_AVRO)
-JSON_VALUE, PLAIN_VALUE, AVRO_VALUE = _value(_OPTIONS), _value(), _value(*_AVRO)
+VALUE: Final = _value(_OPTIONS, _KEY, *_AVRO)
+JSON_VALUE, PLAIN_VALUE, AVRO_VALUE, DEBEZIUM_VALUE = _value(_OPTIONS), _value(), _value(*_AVRO), _value(_KEY)
 
 # The blocks by the formats that have their keys.
 FORMATS: Final = {

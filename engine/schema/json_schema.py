@@ -46,35 +46,35 @@ _NESTED: Final = "definition"
 
 def json_schema(file: ConfigFile) -> str:
     first, *_ = file.blocks
-    used = _used(first)
+    used_blocks = _used_blocks(first)
     schema = {
         "$schema": "http://json-schema.org/draft-07/schema#",
         "title": f"Headrace: {first.title}",
         **_ref(first.name),
-        "definitions": {block.name: _block(block) for block in used},
+        "definitions": {block.name: _block(block) for block in used_blocks},
     }
     # A reference hides what is beside it in this draft.
     schema["allOf"] = [{"$ref": schema.pop("$ref")}]
     return json.dumps(schema, indent=1) + "\n"
 
 
-def _used(first: ConfigBlock) -> list[ConfigBlock]:
+def _used_blocks(first: ConfigBlock) -> list[ConfigBlock]:
     """A block and all that it leads to."""
-    found: dict[str, ConfigBlock] = {}
+    fragments: dict[str, ConfigBlock] = {}
     waiting = [first]
     while waiting:
         block = waiting.pop(0)
-        if block.name not in found:
-            found[block.name] = block
+        if block.name not in fragments:
+            fragments[block.name] = block
             waiting += [BLOCKS[key.block] for key in _keys(block) if key.block]
-    return list(found.values())
+    return list(fragments.values())
 
 
 def _keys(block: ConfigBlock) -> tuple[ConfigKey, ...]:
     """The keys of a block; those of every format for what is read by a format, those of a header for a folder."""
     if block in (SOURCE_TABLE, READING):
-        known = {key.name: key for form in (*FORMATS.values(), READER_KEYS) for key in form.keys}
-        return (*block.keys, *(key for name, key in known.items() if name not in block.names))
+        known_keys = {key.name: key for form in (*FORMATS.values(), READER_KEYS) for key in form.keys}
+        return (*block.keys, *(key for name, key in known_keys.items() if name not in block.names))
     return MODEL.keys if block == FOLDER else block.keys
 
 
@@ -82,19 +82,19 @@ def _block(block: ConfigBlock) -> Fragment:
     if block == FOLDER:
         return _folder()
     keys = _keys(block)
-    made: Fragment = {
+    fragment: Fragment = {
         "type": "object",
-        "description": _plain(block.text),
+        "description": _plain_text(block.text),
         "properties": {key.name: False if key.later else _value(key) for key in keys},
     }
     if required := [key.name for key in block.keys if key.required]:
-        made["required"] = required
+        fragment["required"] = required
     if block in (SOURCE_TABLE, READING):
-        made |= _by_format(keys)
-        return made if block == READING else {**made, "allOf": list(_of_one_format(block))}
+        fragment |= _by_format(keys)
+        return fragment if block == READING else {**fragment, "allOf": list(_of_one_format(block))}
     if not block.open:
-        made["additionalProperties"] = False
-    return made
+        fragment["additionalProperties"] = False
+    return fragment
 
 
 def _folder() -> Fragment:
@@ -102,7 +102,7 @@ def _folder() -> Fragment:
     properties = {f"+{key.name}": _value(key) for key in MODEL.keys if key.name != "acknowledge"}
     return {
         "type": "object",
-        "description": _plain(FOLDER.text),
+        "description": _plain_text(FOLDER.text),
         "properties": properties,
         "propertyNames": {"anyOf": [{"enum": list(properties)}, {"pattern": r"^[^+]"}]},
         "additionalProperties": {"anyOf": [_ref(FOLDER.name), _NULL]},
@@ -111,9 +111,9 @@ def _folder() -> Fragment:
 
 def _by_format(keys: Iterable[ConfigKey]) -> Fragment:
     """Formats of other packages have keys that are not known here."""
-    known = {"anyOf": [{"enum": list(FORMATS)}, {"pattern": r"^spark\.|\{\{"}]}
+    known_keys = {"anyOf": [{"enum": list(FORMATS)}, {"pattern": r"^spark\.|\{\{"}]}
     return {
-        "if": {"properties": {"format": known}},
+        "if": {"properties": {"format": known_keys}},
         "then": {"propertyNames": {"enum": [key.name for key in keys]}},
     }
 
@@ -124,25 +124,25 @@ def _of_one_format(block: ConfigBlock) -> Iterator[Fragment]:
     names: dict[str, Fragment] = {READER_KEYS.name: {"type": "string", "pattern": r"^spark\."}}
     for own in FORMATS.values():
         names[own.name] = {"enum": [name for name, form in FORMATS.items() if form.name == own.name]}
-    for own_name, chosen in names.items():
-        known = [key.name for key in (*block.keys, *BLOCKS[own_name].keys)]
-        yield {"if": {"properties": {"format": chosen}, **alike}, "then": {"propertyNames": {"enum": known}}}
+    for own_name, chosen_block in names.items():
+        known_keys = [key.name for key in (*block.keys, *BLOCKS[own_name].keys)]
+        yield {"if": {"properties": {"format": chosen_block}, **alike}, "then": {"propertyNames": {"enum": known_keys}}}
 
 
 def _value(key: ConfigKey) -> Fragment:
     """What a key takes; nothing at all counts as the key left out."""
     forms = (key.form, *key.also)
     if key.choices:
-        plain = [int(choice) for choice in key.choices if choice.isdecimal()]
-        plain += [choice == "true" for choice in key.choices if choice in {"true", "false"}]
-        found: list[Fragment] = [{"enum": [*key.choices, *plain]}, _JINJA]
+        numbers = [int(choice) for choice in key.choices if choice.isdecimal()]
+        numbers += [choice == "true" for choice in key.choices if choice in {"true", "false"}]
+        fragments: list[Fragment] = [{"enum": [*key.choices, *numbers]}, _JINJA]
         if key.form is ValueForm.TEXTS:
-            found.append({"type": "array", "items": _any(list(found))})
+            fragments.append({"type": "array", "items": _any(list(fragments))})
     else:
-        found = list(_single(key, forms))
+        fragments = list(_single(key, forms))
         if items := list(_items(key, forms)):
-            found.append({"type": "array", "items": _any(items)})
-    return {**_any([*found, *([] if key.required else [_NULL])]), "description": _help(key)}
+            fragments.append({"type": "array", "items": _any(items)})
+    return {**_any([*fragments, *([] if key.required else [_NULL])]), "description": _help(key)}
 
 
 def _single(key: ConfigKey, forms: tuple[ValueForm, ...]) -> Iterator[Fragment]:
@@ -150,7 +150,7 @@ def _single(key: ConfigKey, forms: tuple[ValueForm, ...]) -> Iterator[Fragment]:
         if form is ValueForm.BLOCK or (form is ValueForm.TREE and key.block):
             yield from _in_place(key)
         elif form is ValueForm.BY_NAME:
-            yield _named(key)
+            yield _named_schema(key)
         elif form is ValueForm.TREE:
             yield {}
         else:
@@ -162,7 +162,7 @@ def _items(key: ConfigKey, forms: tuple[ValueForm, ...]) -> Iterator[Fragment]:
         if form is ValueForm.BLOCKS or (form is ValueForm.TREE and key.block == _NESTED):
             yield from _in_place(key)
         elif form is ValueForm.BY_NAME and ValueForm.TEXTS in forms:
-            yield _named(key)
+            yield _named_schema(key)
         else:
             yield from _LISTED.get(form, ())
         if form is ValueForm.TESTS:
@@ -177,12 +177,12 @@ def _in_place(key: ConfigKey) -> Iterator[Fragment]:
         yield from _SINGLE[form]
 
 
-def _named(key: ConfigKey) -> Fragment:
+def _named_schema(key: ConfigKey) -> Fragment:
     return {"type": "object", "additionalProperties": _any([*_in_place(key), _NULL])}
 
 
-def _any(found: list[Fragment]) -> Fragment:
-    return found[0] if len(found) == 1 else {"anyOf": found}
+def _any(fragments: list[Fragment]) -> Fragment:
+    return fragments[0] if len(fragments) == 1 else {"anyOf": fragments}
 
 
 def _ref(name: str) -> Fragment:
@@ -190,8 +190,8 @@ def _ref(name: str) -> Fragment:
 
 
 def _help(key: ConfigKey) -> str:
-    return f"{_plain(key.meaning)}. Default: {_plain(key.default)}. Example: {key.example}"
+    return f"{_plain_text(key.meaning)}. Default: {_plain_text(key.default)}. Example: {key.example}"
 
 
-def _plain(text: str) -> str:
+def _plain_text(text: str) -> str:
     return text.replace("`", "")

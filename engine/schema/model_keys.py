@@ -28,32 +28,45 @@ _TABLES = (STREAMING_TABLE, TABLE)
 _STORED = (STREAMING_TABLE, TABLE, VIEW)
 
 ABOUT = (
-    ConfigKey("title", ValueForm.TEXT, "the name", "heading on the docs site", "title: Sales per hour"),
+    ConfigKey("title", ValueForm.TEXT, "the name", "Heading on the docs site", "title: Sales per hour"),
     ConfigKey(
-        "description", ValueForm.TEXT, NONE, "for the docs, and the table's comment", "description: One row an hour."
+        "description",
+        ValueForm.TEXT,
+        NONE,
+        "Text for the docs site and the comment of the table",
+        "description: One row per hour.",
     ),
-    ConfigKey("tags", ValueForm.TEXTS, NONE, "for selection; those of the folders add up", "tags: [hourly]"),
+    ConfigKey(
+        "tags",
+        ValueForm.TEXTS,
+        NONE,
+        "Labels for selection; a model also has the tags of its folders",
+        "tags: [hourly]",
+    ),
     ConfigKey(
         "meta",
         ValueForm.VALUES,
         NONE,
-        "anything; the docs site shows it; merged with the folders'",
+        "Any data; the docs site shows it, merged with the `meta` of the folders",
         "meta: {owner: sales}",
     ),
     ConfigKey(
         "acknowledge",
         ValueForm.TEXTS,
         NONE,
-        "warnings of compile that were seen and are accepted: they are not reported; not a folder default",
+        (
+            "Codes of warnings of compile that you have accepted and do not want to see again; cannot be a folder "
+            "default"
+        ),
         "acknowledge: [unbounded-complete]",
         choices=WARNINGS,
     ),
-    ConfigKey("enabled", ValueForm.BOOLEAN, "`true`", "`false`: the model does not exist", "enabled: false"),
+    ConfigKey("enabled", ValueForm.BOOLEAN, "`true`", "`false`: ignore the model", "enabled: false"),
     ConfigKey(
         "columns",
         ValueForm.BY_NAME,
         NONE,
-        "descriptions, types and tests of columns",
+        "Descriptions, types and tests of columns",
         "columns: {id: {type: string, tests: [unique]}}",
         also=(ValueForm.BLOCKS,),
         block="column",
@@ -62,7 +75,7 @@ ABOUT = (
         "contract",
         ValueForm.BOOLEAN,
         "`false`",
-        "`true`: the query gives the columns listed, with their types, and no others",
+        "`true`: the query must return exactly the listed columns, with their types",
         "contract: true",
         also=(ValueForm.BLOCK,),
         block="contract",
@@ -75,19 +88,24 @@ _READ = (
         "materialized",
         ValueForm.TEXT,
         "`streaming_table` with streams, else `table`",
-        "what the model becomes",
+        "Kind of table or view to build",
         "materialized: view",
         choices=(STREAMING_TABLE, TABLE, VIEW, EPHEMERAL),
     ),
     ConfigKey(
-        "schema", ValueForm.NAME, "the target's", "appended: `<target schema>_<schema>`", "schema: marts", kinds=_STORED
+        "schema",
+        ValueForm.NAME,
+        "the target's",
+        "Suffix of the schema: `<target schema>_<schema>`",
+        "schema: marts",
+        kinds=_STORED,
     ),
-    ConfigKey("alias", ValueForm.NAME, "the file's name", "name of the table", "alias: sales", kinds=_STORED),
+    ConfigKey("alias", ValueForm.NAME, "the file's name", "Name of the table", "alias: sales", kinds=_STORED),
     ConfigKey(
         "renamed_from",
         ValueForm.TEXT,
         NONE,
-        "the model or table that it was: the next build gives that table its name, and continues it",
+        "Former name of the model or table: the next build renames the table and continues it",
         "renamed_from: old_orders",
         kinds=_TABLES,
     ),
@@ -95,7 +113,7 @@ _READ = (
         "streams",
         ValueForm.BY_NAME,
         NONE,
-        "inputs that are read incrementally: a list of names, or a mapping to settings",
+        "Inputs to read incrementally: a list of names, or a mapping of names to settings",
         "streams: {orders: {watermark: ordered_at delay 30 minutes}}",
         also=(ValueForm.TEXTS,),
         block="stream",
@@ -105,7 +123,7 @@ _READ = (
         "windows",
         ValueForm.MAPPING,
         NONE,
-        "named windows: `tumbling(ts, size[, start])`, `sliding(ts, size, slide[, start])`, `session(ts, gap)`",
+        "Named windows: `tumbling(ts, size[, start])`, `sliding(ts, size, slide[, start])`, `session(ts, gap)`",
         'windows: {hour: "tumbling(ordered_at, 1 hour)"}',
     ),
 )
@@ -115,7 +133,7 @@ _WRITE = (
         "output_mode",
         ValueForm.TEXT,
         "`update` with a `unique_key` and an aggregate that allows it, else `append`",
-        "what the query emits in a micro-batch",
+        "Rows that the query emits in a micro-batch",
         "output_mode: complete",
         choices=("append", "update", "complete"),
         kinds=_STREAMING,
@@ -124,7 +142,7 @@ _WRITE = (
         "state_store",
         ValueForm.BLOCK,
         NONE,
-        "where state is kept; fixed at the first start",
+        "State store of the query; fixed at its first start",
         "state_store: {partitions: 8}",
         block="state_store",
         kinds=_STREAMING,
@@ -133,7 +151,10 @@ _WRITE = (
         "unique_key",
         ValueForm.TEXTS,
         "none; in update mode the grouping columns",
-        "columns that identify a row: the write is a MERGE; of a batch table with `history: true` only",
+        (
+            "Columns that identify a row, so that Headrace writes with MERGE; a batch table needs `history: true` "
+            "as well"
+        ),
         "unique_key: id",
         kinds=_TABLES,
     ),
@@ -141,7 +162,7 @@ _WRITE = (
         "sequence_by",
         ValueForm.TEXTS,
         "the row that comes last",
-        "with `unique_key`: columns that decide which row is newer",
+        "With `unique_key`: columns that decide which row is newer",
         "sequence_by: [updated_at]",
         kinds=_TABLES,
     ),
@@ -149,7 +170,7 @@ _WRITE = (
         "delete_when",
         ValueForm.SQL,
         NONE,
-        "with `sequence_by`: where it is true, the key is deleted",
+        "With `sequence_by`: condition that deletes the key",
         "delete_when: op = 'd'",
         kinds=_STREAMING,
     ),
@@ -157,7 +178,7 @@ _WRITE = (
         "deletes_remembered",
         ValueForm.DURATION,
         "7 days",
-        "with `delete_when`: for how long an older row cannot bring a deleted key back",
+        "With `delete_when`: time during which an older row cannot restore a deleted key",
         "deletes_remembered: 30 days",
         kinds=_STREAMING,
     ),
@@ -165,9 +186,12 @@ _WRITE = (
         "history",
         ValueForm.TEXT,
         "`false`",
-        "`true` keeps every version of a key, with `valid_from`, `valid_to`, `is_current`: of a stream with "
-        "`sequence_by`; of a batch table, whose query gives a full extract, with `check` or `sequence_by`. `changes` "
-        "keeps every change of a key, with `change_type` and `changed_at`: of a batch table, which streams can read",
+        (
+            "`true` stores every version of a key, with `valid_from`, `valid_to` and `is_current`: for a stream "
+            "with `sequence_by`, or for a batch table whose query returns a full extract, with `check` or "
+            "`sequence_by`. `changes` stores every change of a key, with `change_type` and `changed_at`: for a "
+            "batch table; streams can read it"
+        ),
         "history: true",
         choices=("true", "false", "changes"),
         kinds=_TABLES,
@@ -176,8 +200,10 @@ _WRITE = (
         "check",
         ValueForm.TEXTS,
         NONE,
-        "with `history` of a batch table: `all` (default of `history: changes`), or the columns that are compared with "
-        "the current version of a key",
+        (
+            "With `history` of a batch table: `all` (default of `history: changes`), or the columns to compare "
+            "with the current version of a key"
+        ),
         "check: [name, city]",
         kinds=(TABLE,),
     ),
@@ -185,8 +211,10 @@ _WRITE = (
         "deletes",
         ValueForm.TEXT,
         "`ignore`; with `history: changes` `close`",
-        "with `history` of a batch table: whether a key that an extract does not have ends its current version, or is "
-        "a change of type `delete`",
+        (
+            "With `history` of a batch table: `close` ends the current version of a key that is missing in an "
+            "extract, or records a change of type `delete`"
+        ),
         "deletes: close",
         choices=("ignore", "close"),
         kinds=(TABLE,),
@@ -195,7 +223,10 @@ _WRITE = (
         "on_empty_extract",
         ValueForm.TEXT,
         "`fail`",
-        "with `deletes: close`: an extract without rows is an error, or ends the current version of each key",
+        (
+            "With `deletes: close`: whether an extract without rows is an error, or ends the current version of "
+            "every key"
+        ),
         "on_empty_extract: close",
         choices=("fail", "close"),
         kinds=(TABLE,),
@@ -204,7 +235,7 @@ _WRITE = (
         "exclude",
         ValueForm.TEXTS,
         NONE,
-        "with `unique_key`: columns of the SELECT that the table does not have",
+        "With `unique_key`: columns of the SELECT to leave out of the table",
         "exclude: [op]",
         kinds=_STREAMING,
     ),
@@ -212,7 +243,7 @@ _WRITE = (
         "overwrite",
         ValueForm.TEXT,
         "`table`",
-        "what a build replaces: all rows, or the partitions that the new rows fall into",
+        "Rows that a build replaces: all rows, or the partitions that the new rows belong to",
         "overwrite: partitions",
         choices=("table", "partitions"),
         kinds=(TABLE,),
@@ -221,7 +252,10 @@ _WRITE = (
         "refresh",
         ValueForm.TEXT,
         "`auto`",
-        "what is computed again when inputs changed: the least that is proven, at most the changes, or all",
+        (
+            "Work to repeat when inputs changed: `auto` recomputes as little as Headrace can prove correct, "
+            "`incremental` only the changes, `full` all rows"
+        ),
         "refresh: incremental",
         choices=("auto", "incremental", "full"),
         kinds=(TABLE,),
@@ -230,7 +264,7 @@ _WRITE = (
         "expectations",
         ValueForm.BLOCKS,
         NONE,
-        "conditions on output rows",
+        "Conditions on output rows",
         "expectations: [{name: paid, check: amount > 0, on_fail: quarantine}]",
         block="expectation",
         kinds=_TABLES,
@@ -239,7 +273,7 @@ _WRITE = (
         "publish",
         ValueForm.TEXT,
         "`immediately`",
-        "when readers see new rows; not with `complete` or `history`",
+        "When readers see new rows; not with `complete` or `history`",
         "publish: on_tests_pass",
         choices=("immediately", "on_tests_pass"),
         kinds=_TABLES,
@@ -248,7 +282,7 @@ _WRITE = (
         "on_schema_change",
         ValueForm.TEXT,
         "`fail`",
-        "what happens to a column that the table does not have",
+        "Reaction to a column that the table does not have",
         "on_schema_change: append_columns",
         choices=("fail", "append_columns", "ignore"),
         kinds=_TABLES,
@@ -257,7 +291,7 @@ _WRITE = (
         "full_refresh",
         ValueForm.BOOLEAN,
         "`true`",
-        "`false`: `--full-refresh` is rejected",
+        "`false`: reject `--full-refresh`",
         "full_refresh: false",
         kinds=_TABLES,
     ),
@@ -265,7 +299,7 @@ _WRITE = (
         "keep_previous",
         ValueForm.DURATION,
         "7 days",
-        "for how long `engine rollback` can undo a full refresh; `0 days`: not at all",
+        "Time during which `engine rollback` can undo a full refresh; `0 days` disables it",
         "keep_previous: 14 days",
         kinds=_STREAMING,
     ),
@@ -276,7 +310,10 @@ _LAYOUT = (
         "partition_by",
         ValueForm.TEXTS,
         NONE,
-        "columns, `year(c)`, `month(c)`, `day(c)`, `hour(c)`, `bucket(n, c)`, `truncate(n, c)`, each with `as name`",
+        (
+            "Columns, `year(c)`, `month(c)`, `day(c)`, `hour(c)`, `bucket(n, c)` or `truncate(n, c)`, each "
+            "optionally with `as name`"
+        ),
         'partition_by: ["day(ordered_at)", "bucket(16, id)"]',
         kinds=_TABLES,
     ),
@@ -284,7 +321,7 @@ _LAYOUT = (
         "sort_by",
         ValueForm.TEXTS,
         NONE,
-        "order of the rows in each file",
+        "Order of the rows in each file",
         "sort_by: [id, ordered_at desc nulls last]",
         kinds=_TABLES,
     ),
@@ -292,7 +329,7 @@ _LAYOUT = (
         "table_properties",
         ValueForm.MAPPING,
         NONE,
-        "Iceberg table properties; a change is applied to an existing table",
+        "Iceberg table properties; Headrace applies a change to an existing table",
         "table_properties: {write.parquet.compression-codec: zstd}",
         kinds=_TABLES,
     ),
@@ -300,7 +337,7 @@ _LAYOUT = (
         "write_options",
         ValueForm.MAPPING,
         NONE,
-        "options of Iceberg's writer, checked by name and value",
+        "Options of the Iceberg writer; compile checks names and values",
         "write_options: {target-file-size-bytes: 134217728}",
         kinds=_TABLES,
     ),
@@ -308,7 +345,7 @@ _LAYOUT = (
         "format_version",
         ValueForm.TEXT,
         "`2`",
-        "version of the Iceberg table's format",
+        "Format version of the Iceberg table",
         "format_version: 3",
         choices=("2", "3"),
         kinds=_TABLES,
@@ -317,7 +354,7 @@ _LAYOUT = (
         "persist_docs",
         ValueForm.BOOLEAN,
         "`true`",
-        "write descriptions to the table as comments",
+        "Write descriptions to the table as comments",
         "persist_docs: {relation: true, columns: false}",
         also=(ValueForm.BLOCK,),
         block="persist_docs",
@@ -330,8 +367,10 @@ _RUN = (
         "trigger",
         ValueForm.TEXT,
         "`as fast as it goes`",
-        "how often `engine start` gives a stream a turn at most; without it, whenever there is input. `once` reads "
-        "all unread data in one micro-batch",
+        (
+            "Minimum time between two runs of a stream under `engine start`; without it, a stream runs whenever it "
+            "has input. `once` reads all unread data in one micro-batch"
+        ),
         "trigger: every 30 seconds",
         kinds=_STREAMING,
     ),
@@ -339,7 +378,7 @@ _RUN = (
         "schedule",
         ValueForm.TEXT,
         NONE,
-        "when `engine start` builds the model (cron, UTC); without it, when its input has changed",
+        "Times at which `engine start` builds the model (cron, UTC); without it, when an input has changed",
         "schedule: 0 6 * * mon-fri",
         kinds=_TABLES,
     ),
@@ -347,8 +386,10 @@ _RUN = (
         "stalled_after",
         ValueForm.DURATION,
         "the target's",
-        "`engine start` counts the model as stalled if it has had unread input for that long, and has read nothing and "
-        "ended no micro-batch",
+        (
+            "Time after which `engine start` reports the model as stalled: it has unread input, but has read "
+            "nothing and finished no micro-batch"
+        ),
         "stalled_after: 2 hours",
         kinds=_STREAMING,
     ),
@@ -356,7 +397,7 @@ _RUN = (
         "pre_hook",
         ValueForm.TEXTS,
         NONE,
-        "SQL before the model is built, in its session",
+        "SQL to run before the build of the model, in the same session",
         "pre_hook: [set spark.sql.ansi.enabled = true]",
         kinds=_STORED,
     ),
@@ -364,7 +405,7 @@ _RUN = (
         "post_hook",
         ValueForm.TEXTS,
         NONE,
-        "SQL after the model was built, in its session",
+        "SQL to run after the build of the model, in the same session",
         'post_hook: ["delete from {{ this }} where id is null"]',
         kinds=_STORED,
     ),
@@ -372,7 +413,7 @@ _RUN = (
         "explain",
         ValueForm.BOOLEAN,
         "`false`",
-        "`true`: show Spark's plan of the query after a build",
+        "`true`: print Spark's plan of the query after a build",
         "explain: true",
         kinds=_STORED,
     ),

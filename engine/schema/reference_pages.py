@@ -13,10 +13,10 @@ INDEX: Final = "README"
 _MADE: Final = "Generated from the code by `make reference`."
 _ABOUT: Final = {
     "project": "The file `project.yml`: the project, its targets, their connections.",
-    "sources": "Files under `sources/`: what models read.",
+    "sources": "Files under `sources/`: the inputs of models.",
     "model": "The header of a model, and folder defaults in `project.yml`.",
     "tests": "Files under `tests/`: unit tests; data tests and columns, wherever they are listed.",
-    "exposures": "YAML files under `models/`: what reads the project's tables.",
+    "exposures": "YAML files under `models/`: consumers of the project's tables, and deliveries of their rows.",
     "selectors": "The file `selectors.yml`: named selections.",
 }
 _TITLES: Final = {
@@ -24,7 +24,7 @@ _TITLES: Final = {
     "sources": "sources",
     "model": "the header of a model",
     "tests": "tests and columns",
-    "exposures": "exposures",
+    "exposures": "exposures and sinks",
     "selectors": "selectors.yml",
 }
 _BLOCKS: Final = {ValueForm.BLOCK, ValueForm.BLOCKS, ValueForm.BY_NAME, ValueForm.TESTS}
@@ -93,8 +93,8 @@ def _type(key: ConfigKey) -> str:
     if key.choices:
         choices = ", ".join(f"`{choice}`" for choice in key.choices)
         return f"one or a list of {choices}" if key.form is ValueForm.TEXTS else choices
-    told = [_linked(key, form) for form in (key.form, *key.also)]
-    return " or ".join(dict.fromkeys(told))
+    forms = [_linked(key, form) for form in (key.form, *key.also)]
+    return " or ".join(dict.fromkeys(forms))
 
 
 def _linked(key: ConfigKey, form: ValueForm) -> str:
@@ -111,8 +111,8 @@ def _place(name: str) -> str:
 
 
 def _anchor(title: str) -> str:
-    plain = re.sub(r"&\w+;|[^\w\s-]", "", title.lower())
-    return re.sub(r"\s", "-", plain.strip())
+    without_markup = re.sub(r"&\w+;|[^\w\s-]", "", title.lower())
+    return re.sub(r"\s", "-", without_markup.strip())
 
 
 def _row(cells: Iterator[str] | list[str]) -> str:

@@ -10,17 +10,17 @@ from engine.schema.data_test_keys import TABLE_TESTS
 from engine.schema.stream_keys import ON_BAD_RECORD, STREAM
 
 VERSION: Final = ConfigKey(
-    "version", ValueForm.INTEGER, NONE, "dbt's version of the file's form: 2", "version: 2", choices=("2",)
+    "version", ValueForm.INTEGER, NONE, "Version of the file format in dbt: 2", "version: 2", choices=("2",)
 )
 
 AGE: Final = ConfigBlock(
     "age",
     "an age",
     "freshness: warn_after, error_after",
-    "dbt's form of a duration such as `10 minutes`.",
+    "A duration such as `10 minutes`, as dbt writes it.",
     (
-        ConfigKey("count", ValueForm.INTEGER, REQUIRED, "how many", "count: 10"),
-        ConfigKey("period", ValueForm.TEXT, REQUIRED, "the unit", "period: minute", choices=("minute", "hour", "day")),
+        ConfigKey("count", ValueForm.INTEGER, REQUIRED, "Number of units", "count: 10"),
+        ConfigKey("period", ValueForm.TEXT, REQUIRED, "Unit", "period: minute", choices=("minute", "hour", "day")),
     ),
 )
 
@@ -28,13 +28,13 @@ FRESHNESS: Final = ConfigBlock(
     "freshness",
     "freshness",
     "freshness",
-    "How old the newest row of a source may be. `warn_after` or `error_after` is required.",
+    "Maximum age of the newest row of a source. `warn_after` or `error_after` is required.",
     (
         ConfigKey(
             "warn_after",
             ValueForm.DURATION,
             NONE,
-            "an older row is a warning; in minutes, hours or days",
+            "Warn about older rows; in minutes, hours or days",
             "warn_after: 1 hour",
             also=(ValueForm.BLOCK,),
             block="age",
@@ -43,7 +43,7 @@ FRESHNESS: Final = ConfigBlock(
             "error_after",
             ValueForm.DURATION,
             NONE,
-            "an older row is an error",
+            "Fail on older rows",
             "error_after: 1 day",
             also=(ValueForm.BLOCK,),
             block="age",
@@ -52,30 +52,36 @@ FRESHNESS: Final = ConfigBlock(
             "max_future",
             ValueForm.DURATION,
             "`1 day`",
-            "times further ahead of the clock do not count, and are shown",
+            "Maximum distance ahead of the clock; later times are ignored and shown",
             "max_future: 1 hour",
         ),
-        ConfigKey("filter", ValueForm.SQL, "all rows", "the rows that count", "filter: \"status = 'done'\""),
+        ConfigKey("filter", ValueForm.SQL, "all rows", "Rows to check", "filter: \"status = 'done'\""),
     ),
 )
 
 _OF_ALL = (
-    ConfigKey("tags", ValueForm.TEXTS, NONE, "for selection; those of source and table add up", "tags: [raw]"),
     ConfigKey(
-        "meta", ValueForm.VALUES, NONE, "anything; the docs site shows it; the table's wins", "meta: {owner: sales}"
+        "tags", ValueForm.TEXTS, NONE, "Labels for selection; a table also has the tags of its source", "tags: [raw]"
+    ),
+    ConfigKey(
+        "meta",
+        ValueForm.VALUES,
+        NONE,
+        "Any data; the docs site shows it; values of the table win",
+        "meta: {owner: sales}",
     ),
     ConfigKey(
         "loaded_at_field",
         ValueForm.SQL,
         "the time of the file or record",
-        "a column or SQL: when a row was written",
+        "Column or SQL expression with the load time of a row",
         "loaded_at_field: ordered_at",
     ),
     ConfigKey(
         "freshness",
         ValueForm.BLOCK,
         NONE,
-        "how old the newest row may be; empty in a table: not that of its source",
+        "Maximum age of the newest row; leave it empty in a table to ignore the setting of its source",
         "freshness: {warn_after: 1 hour}",
         block="freshness",
     ),
@@ -85,14 +91,14 @@ SOURCE_FILE: Final = ConfigBlock(
     "source_file",
     "a source file",
     "A file under sources/",
-    "YAML files under `sources/` declare what models read.",
+    "YAML files under `sources/` declare the inputs of models.",
     (
         VERSION,
         ConfigKey(
             "sources",
             ValueForm.BLOCKS,
             NONE,
-            "the sources",
+            "List of sources",
             "sources: [{name: shop, tables: [{name: orders, format: rate}]}]",
             block="source",
         ),
@@ -103,21 +109,21 @@ SOURCE: Final = ConfigBlock(
     "source",
     "a source",
     "sources",
-    "A system that data comes from, with its tables.",
+    "A system that provides data, with its tables.",
     (
-        ConfigKey("name", ValueForm.NAME, REQUIRED, "the first part of `source('shop', 'orders')`", "name: shop"),
+        ConfigKey("name", ValueForm.NAME, REQUIRED, "First part of `source('shop', 'orders')`", "name: shop"),
         ConfigKey(
             "description",
             ValueForm.TEXT,
             NONE,
-            "for the docs: shown with each of its tables",
+            "Text for the docs site, shown with each table",
             "description: The web shop.",
         ),
         ConfigKey(
             "tables",
             ValueForm.BLOCKS,
             REQUIRED,
-            "its tables: topics, folders of files, Iceberg tables",
+            "Tables of the source: topics, folders of files, Iceberg tables",
             "tables: [{name: orders, format: rate}]",
             block="source_table",
         ),
@@ -131,37 +137,41 @@ _READING = (
         "format",
         ValueForm.TEXT,
         "required, here or under `targets`",
-        "`json`, `csv`, `text`, `parquet`, `orc`, `avro`, `kafka`, `iceberg`, `rate`, `socket`, or `spark.<name>` for "
-        "any other reader of Spark",
+        (
+            "`json`, `csv`, `text`, `parquet`, `orc`, `avro`, `kafka`, `iceberg`, `rate`, `socket`, or "
+            "`spark.<name>` for any other reader of Spark"
+        ),
         "format: json",
     ),
     ConfigKey(
         "schema",
         ValueForm.TEXT,
-        "what the format brings",
-        "columns and Spark types",
+        "the format's columns",
+        "Columns and Spark types",
         'schema: "id string, ordered_at timestamp, item struct<name: string>"',
     ),
     ConfigKey(
         "options",
         ValueForm.MAPPING,
         NONE,
-        "options of Spark's reader, checked by name and value",
+        "Options of Spark's reader; compile checks names and values",
         "options: {header: true}",
     ),
     ConfigKey(
         "allow_unknown_options",
         ValueForm.BOOLEAN,
         "`false`",
-        "`true`: options that the engine does not know are passed unchecked",
+        "`true`: pass options that Headrace does not have to Spark, unchecked",
         "allow_unknown_options: true",
     ),
-    ConfigKey("timezone", ValueForm.TEXT, "UTC", "how times without a zone are read", "timezone: America/New_York"),
+    ConfigKey(
+        "timezone", ValueForm.TEXT, "UTC", "Time zone of timestamps without a zone", "timezone: America/New_York"
+    ),
     ConfigKey(
         "stream",
         ValueForm.BOOLEAN,
         "by the format",
-        "`false`: it is read in full, never as a stream",
+        "`false`: read the source in full, never as a stream",
         "stream: false",
     ),
     replace(ON_BAD_RECORD, default="`fail`"),
@@ -169,8 +179,10 @@ _READING = (
         "max_bad_records",
         ValueForm.TEXT,
         "an error where all are bad, from 20 records on",
-        "how many bad records a build takes out, by `drop` or `quarantine`, before it fails: a number, or a share of "
-        "the records that it has read, which counts from 20 records on",
+        (
+            "Maximum number of bad records that a build may drop or quarantine before it fails: a number, or a "
+            "percentage of the records read, which applies from 20 records on"
+        ),
         "max_bad_records: 1%",
         also=(ValueForm.INTEGER,),
     ),
@@ -180,7 +192,7 @@ READING: Final = ConfigBlock(
     "reading",
     "a target of a source",
     "sources: targets",
-    "How a table is read for one target, with the keys of its format: what is here replaces what the table sets.",
+    "Settings for one target, with the keys of the format. They replace the settings of the table.",
     _READING,
 )
 
@@ -188,17 +200,17 @@ SOURCE_TABLE: Final = ConfigBlock(
     "source_table",
     "a source table",
     "sources: tables",
-    "A topic, a folder of files, a table. Each format adds keys of its own.",
+    "A topic, a folder of files, or a table. Each format adds more keys.",
     (
-        ConfigKey("name", ValueForm.NAME, REQUIRED, "the second part of `source('shop', 'orders')`", "name: orders"),
-        ConfigKey("description", ValueForm.TEXT, NONE, "for the docs", "description: One row an order."),
+        ConfigKey("name", ValueForm.NAME, REQUIRED, "Second part of `source('shop', 'orders')`", "name: orders"),
+        ConfigKey("description", ValueForm.TEXT, NONE, "Text for the docs site", "description: One row per order."),
         *_READING,
         *(replace(key, default=NONE) for key in STREAM.keys if key.name in {"watermark", "dedup"}),
         ConfigKey(
             "columns",
             ValueForm.BY_NAME,
             NONE,
-            "descriptions, meta and tests of columns",
+            "Descriptions, meta and tests of columns",
             "columns: {id: The number of the order.}",
             also=(ValueForm.BLOCKS,),
             block="column",
@@ -209,7 +221,7 @@ SOURCE_TABLE: Final = ConfigBlock(
             "acknowledge",
             ValueForm.TEXTS,
             NONE,
-            "warnings of compile that were seen and are accepted: they are not reported",
+            "Codes of warnings of compile that you have accepted and do not want to see again",
             "acknowledge: [unknown-columns]",
             choices=("unknown-columns",),
         ),
@@ -217,7 +229,7 @@ SOURCE_TABLE: Final = ConfigBlock(
             "targets",
             ValueForm.BY_NAME,
             NONE,
-            "format, location and options for one target",
+            "Format, location and options for one target",
             "targets: {dev: {format: rate}}",
             block="reading",
         ),

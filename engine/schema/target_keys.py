@@ -11,33 +11,39 @@ _KIND = ConfigKey(
     "type",
     ValueForm.TEXT,
     "`sqlite`",
-    "`sqlite`: a file of this machine; `jdbc`: a PostgreSQL database; `rest`: a server of Iceberg's REST protocol "
-    "(Polaris, Lakekeeper, Unity Catalog, Nessie, AWS Glue, ..)",
+    (
+        "`sqlite`: a file on this machine; `jdbc`: a PostgreSQL database; `rest`: a server with the Iceberg "
+        "REST protocol (Polaris, Lakekeeper, Unity Catalog, Nessie, AWS Glue, ...)"
+    ),
     "type: rest",
     choices=("sqlite", "jdbc", "rest"),
 )
-_NAME = ConfigKey("name", ValueForm.NAME, "`lake`", "name of the catalog in SQL", "name: warehouse")
+_NAME = ConfigKey("name", ValueForm.NAME, "`lake`", "Name of the catalog in SQL", "name: warehouse")
 _FOLDER = ConfigKey(
     "path",
     ValueForm.PATH,
     "`.engine/lake`; of a server `warehouse`, if that is a folder",
-    "`sqlite`: the folder of the catalog's file and of the tables; `rest`: the folder of the tables' files, "
-    "where they are on this machine",
+    (
+        "`sqlite`: folder of the catalog file and the tables; `rest`: folder of the table files, if they are "
+        "on this machine"
+    ),
     "path: /var/lib/shop/lake",
 )
 _URI = ConfigKey(
     "uri",
     ValueForm.TEXT,
     "required for `jdbc`, `rest`",
-    "address of the server",
+    "Address of the server",
     "uri: https://catalog.example/iceberg",
 )
 _WAREHOUSE = ConfigKey(
     "warehouse",
     ValueForm.TEXT,
     "required for `jdbc`; of `rest` the server's",
-    "where tables are stored: a folder or an address such as `s3://bucket/folder`; `rest`: the server's name for it; "
-    "`sqlite`: only an address of an object store, beside `path`",
+    (
+        "Place of the tables: a folder, or an address such as `s3://bucket/folder`; `rest`: the server's name "
+        "for it; `sqlite`: only an object store address, in addition to `path`"
+    ),
     "warehouse: /srv/warehouse",
 )
 _LOGIN = (
@@ -45,30 +51,32 @@ _LOGIN = (
         "credential",
         ValueForm.TEXT,
         NONE,
-        "`rest`: `<client id>:<client secret>` of OAuth 2; tokens are fetched and renewed with it",
+        "`rest`: OAuth 2 `<client id>:<client secret>`; Headrace fetches and renews tokens with it",
         "credential: \"{{ env_var('ENGINE_SECRET_CATALOG') }}\"",
     ),
     ConfigKey(
         "token",
         ValueForm.TEXT,
         NONE,
-        "`rest`: a token in place of `credential`; it is not renewed",
+        "`rest`: token to use instead of `credential`; Headrace cannot renew it",
         "token: \"{{ env_var('ENGINE_SECRET_TOKEN') }}\"",
     ),
     ConfigKey(
         "oauth2-server-uri",
         ValueForm.TEXT,
         "the catalog's own",
-        "`rest`: where tokens are fetched",
+        "`rest`: server that issues tokens",
         "oauth2-server-uri: https://login.example/oauth2/token",
     ),
-    ConfigKey("scope", ValueForm.TEXT, "`catalog`", "`rest`: what a token is asked for", "scope: PRINCIPAL_ROLE:ALL"),
-    ConfigKey("audience", ValueForm.TEXT, NONE, "`rest`: sent when a token is fetched", "audience: catalog"),
-    ConfigKey("resource", ValueForm.TEXT, NONE, "`rest`: sent when a token is fetched", "resource: urn:catalog"),
-    ConfigKey("prefix", ValueForm.TEXT, "the server's", "`rest`: first part of its paths", "prefix: main"),
+    ConfigKey(
+        "scope", ValueForm.TEXT, "`catalog`", "`rest`: scope of the requested token", "scope: PRINCIPAL_ROLE:ALL"
+    ),
+    ConfigKey("audience", ValueForm.TEXT, NONE, "`rest`: audience of the requested token", "audience: catalog"),
+    ConfigKey("resource", ValueForm.TEXT, NONE, "`rest`: resource of the requested token", "resource: urn:catalog"),
+    ConfigKey("prefix", ValueForm.TEXT, "the server's", "`rest`: first part of the server's paths", "prefix: main"),
 )
 _IO = ConfigKey(
-    "io-impl", ValueForm.TEXT, "the kind's", "Spark: the class that reads and writes files",
+    "io-impl", ValueForm.TEXT, "the kind's", "Class with which Spark reads and writes files",
     "io-impl: org.apache.iceberg.aws.s3.S3FileIO",
 )  # fmt: skip
 
@@ -79,7 +87,7 @@ def _needed(key: ConfigKey) -> ConfigKey:
 
 def _catalog(*keys: ConfigKey) -> ConfigBlock:
     text = (
-        "The Iceberg catalog, used by Spark and PyIceberg. Further keys of a server are those of Iceberg's "
+        "The Iceberg catalog, used by Spark and PyIceberg. For further keys of a server, see Iceberg's "
         "documentation: `header.<name>`, `rest.<key>`, `token-<key>`, `jdbc.<key>` (`jdbc.user`, `jdbc.password`), "
         "`s3.<key>`, `client.<key>`, `table-default.<property>`. See [catalogs](../catalogs.md)."
     )
@@ -116,15 +124,15 @@ SPARK: Final = ConfigBlock(
             "shared_folders",
             ValueForm.BOOLEAN,
             "`false`",
-            "folders of this machine are the same ones, at the same paths, on every machine of the cluster",
+            "`true`: every machine of the cluster has the folders of this machine at the same paths",
             "shared_folders: true",
         ),
-        ConfigKey("driver_memory", ValueForm.TEXT, "Spark's, 1g", "heap of the driver", "driver_memory: 4g"),
+        ConfigKey("driver_memory", ValueForm.TEXT, "Spark's, 1g", "Heap size of the driver", "driver_memory: 4g"),
         ConfigKey(
             "conf",
             ValueForm.MAPPING,
             NONE,
-            "settings of the session; those that every model relies on, such as the time zone, are rejected",
+            "Settings of the session, except settings that every model relies on, such as the time zone",
             "conf: {spark.sql.shuffle.partitions: 8}",
         ),
         ConfigKey(
@@ -142,44 +150,46 @@ OBJECT_STORE: Final = ConfigBlock(
     "s3",
     "s3",
     "s3",
-    "The object store: S3, or one with its interface. One block for the tables, the state and the files of sources, in "
-    "Spark and in Python. What is left out is found by the AWS SDK; `s3: {}` therefore uses the role of the machine. "
-    "See [object storage](../how-to/object-storage.md).",
+    (
+        "The object store: S3 or an S3-compatible store. Spark and Python use this block for the tables, the "
+        "state and the files of sources. The AWS SDK finds the settings that you leave out, so `s3: {}` uses "
+        "the role of the machine. See [object storage](../how-to/object-storage.md)."
+    ),
     (
         ConfigKey(
             "endpoint",
             ValueForm.TEXT,
             "AWS's own",
-            "address of a store that is not AWS's",
+            "Address of a store other than AWS",
             "endpoint: https://minio.example:9000",
         ),
-        ConfigKey("region", ValueForm.TEXT, "the AWS SDK's", "region of the buckets", "region: eu-central-1"),
+        ConfigKey("region", ValueForm.TEXT, "the AWS SDK's", "Region of the buckets", "region: eu-central-1"),
         ConfigKey(
             "access_key_id",
             ValueForm.TEXT,
             "the AWS SDK's chain: environment, profile, role",
-            "the login; needs `secret_access_key`",
+            "Access key id; needs `secret_access_key`",
             "access_key_id: \"{{ env_var('ENGINE_SECRET_S3_ID') }}\"",
         ),
         ConfigKey(
             "secret_access_key",
             ValueForm.TEXT,
             NONE,
-            "the login's secret; needs `access_key_id`",
+            "Secret of the access key; needs `access_key_id`",
             "secret_access_key: \"{{ env_var('ENGINE_SECRET_S3_KEY') }}\"",
         ),
         ConfigKey(
             "session_token",
             ValueForm.TEXT,
             NONE,
-            "of a temporary login; it is not renewed",
+            "Token of a temporary login; Headrace cannot renew it",
             "session_token: \"{{ env_var('ENGINE_SECRET_S3_TOKEN') }}\"",
         ),
         ConfigKey(
             "path_style_access",
             ValueForm.BOOLEAN,
             "`false`",
-            "address buckets in the path, not in the host name; most stores other than AWS's need `true`",
+            "Put the bucket into the path instead of the host name; most stores other than AWS need `true`",
             "path_style_access: true",
         ),
     ),
@@ -195,7 +205,7 @@ SECURITY: Final = ConfigBlock(
             "protocol",
             ValueForm.TEXT,
             REQUIRED,
-            "encryption and login",
+            "Encryption and login",
             "protocol: SASL_SSL",
             choices=("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"),
         ),
@@ -203,44 +213,44 @@ SECURITY: Final = ConfigBlock(
             "mechanism",
             ValueForm.TEXT,
             NONE,
-            "how the login is checked, with SASL",
+            "With SASL: login mechanism",
             "mechanism: SCRAM-SHA-512",
             choices=("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"),
         ),
-        ConfigKey("username", ValueForm.TEXT, NONE, "user of the login, with SASL", "username: shop"),
+        ConfigKey("username", ValueForm.TEXT, NONE, "With SASL: user name", "username: shop"),
         ConfigKey(
             "password",
             ValueForm.TEXT,
             NONE,
-            "password of the login, with SASL",
+            "With SASL: password",
             "password: \"{{ env_var('ENGINE_SECRET_KAFKA') }}\"",
         ),
         ConfigKey(
             "ca",
             ValueForm.TEXT,
-            "those of Java",
-            "PEM text: the certificates that sign the brokers'",
+            "Java's",
+            "PEM text of the certificates that sign the brokers' certificates",
             "ca: \"{{ env_var('KAFKA_CA') }}\"",
         ),
         ConfigKey(
             "certificate",
             ValueForm.TEXT,
             NONE,
-            "PEM text: the client's certificate",
+            "PEM text of the client certificate",
             "certificate: \"{{ env_var('KAFKA_CERTIFICATE') }}\"",
         ),
         ConfigKey(
             "key",
             ValueForm.TEXT,
             NONE,
-            "PEM text: the client's key",
+            "PEM text of the client key",
             "key: \"{{ env_var('ENGINE_SECRET_KAFKA_KEY') }}\"",
         ),
         ConfigKey(
             "key_password",
             ValueForm.TEXT,
             NONE,
-            "password of the client's key",
+            "Password of the client key",
             "key_password: \"{{ env_var('ENGINE_SECRET_KEY_PASSWORD') }}\"",
         ),
     ),
@@ -250,28 +260,46 @@ CONNECTION: Final = ConfigBlock(
     "connection",
     "a connection",
     "connections",
-    "Brokers, or options of a Spark reader with credentials, by name. They are rendered when a source is read.",
+    (
+        "Kafka brokers, a database, or options of a Spark reader with credentials, by name. Headrace renders a "
+        "connection when it reads a source or delivers a sink."
+    ),
     (
         ConfigKey(
             "bootstrap_servers",
             ValueForm.TEXTS,
             "required for Kafka",
-            "`host:port` of one or more brokers, with commas or as a list",
+            "`host:port` of one or more brokers, separated by commas or as a list",
             "bootstrap_servers: localhost:9092",
         ),
         ConfigKey(
             "security",
             ValueForm.BLOCK,
             "no encryption, no login",
-            "encryption and login of Kafka",
+            "Encryption and login of Kafka",
             "security: {protocol: SSL}",
             block="security",
+        ),
+        ConfigKey(
+            "uri",
+            ValueForm.TEXT,
+            "required for PostgreSQL",
+            "Address of a PostgreSQL database that sinks deliver to",
+            "uri: jdbc:postgresql://crm.example:5432/crm",
+        ),
+        ConfigKey("username", ValueForm.TEXT, NONE, "User of the database", "username: headrace"),
+        ConfigKey(
+            "password",
+            ValueForm.TEXT,
+            NONE,
+            "Password of the database's user",
+            "password: \"{{ env_var('ENGINE_SECRET_CRM') }}\"",
         ),
         ConfigKey(
             "options",
             ValueForm.MAPPING,
             NONE,
-            "Kafka: options of the client as `consumer.<name>`; files and Spark readers: options of the reader",
+            "Kafka: client options as `consumer.<name>`; files and Spark readers: options of the reader",
             "options: {consumer.client.rack: a}",
         ),
     ),
@@ -283,7 +311,9 @@ REGISTRY: Final = ConfigBlock(
     "schema_registries",
     "Schema registries with the Confluent interface, by name.",
     (
-        ConfigKey("url", ValueForm.TEXT, REQUIRED, "where its interface begins", "url: https://registry.example:8081"),
+        ConfigKey(
+            "url", ValueForm.TEXT, REQUIRED, "Root address of the registry's API", "url: https://registry.example:8081"
+        ),
         ConfigKey(
             "auth",
             ValueForm.TREE,
@@ -294,20 +324,20 @@ REGISTRY: Final = ConfigBlock(
         ConfigKey(
             "ca",
             ValueForm.TEXT,
-            "those of the machine",
-            "PEM text: the certificates that sign the registry's",
+            "the machine's",
+            "PEM text of the certificates that sign the registry's certificate",
             "ca: \"{{ env_var('REGISTRY_CA') }}\"",
         ),
-        ConfigKey("timeout", ValueForm.DURATION, "20 seconds", "how long one question may take", "timeout: 5 seconds"),
+        ConfigKey("timeout", ValueForm.DURATION, "20 seconds", "Maximum time for one request", "timeout: 5 seconds"),
     ),
 )
 
 _TYPE = ConfigKey(
-    "type", ValueForm.TEXT, REQUIRED, "where events are sent", "type: file", choices=("file", "http")
+    "type", ValueForm.TEXT, REQUIRED, "Destination of events", "type: file", choices=("file", "http")
 )  # fmt: skip
-_NAMESPACE = ConfigKey("namespace", ValueForm.TEXT, "the project's name", "namespace of the jobs", "namespace: shop")
+_NAMESPACE = ConfigKey("namespace", ValueForm.TEXT, "the project's name", "Namespace of the jobs", "namespace: shop")
 _FILE = ConfigKey(
-    "path", ValueForm.PATH, "required for `file`", "`file`: a file of the project, one JSON object a line",
+    "path", ValueForm.PATH, "required for `file`", "`file`: file of the project, with one JSON object per line",
     "path: events.jsonl",
 )  # fmt: skip
 _HTTP = (
@@ -315,17 +345,19 @@ _HTTP = (
         "url",
         ValueForm.TEXT,
         "required for `http`",
-        "`http`: events are posted to `<url>/api/v1/lineage`",
+        "`http`: server that receives events at `<url>/api/v1/lineage`",
         "url: https://lineage.example",
     ),
     ConfigKey(
         "api_key",
         ValueForm.TEXT,
         NONE,
-        "`http`: sent in the header `Authorization`",
+        "`http`: value for the header `Authorization`",
         "api_key: \"{{ env_var('ENGINE_SECRET_LINEAGE') }}\"",
     ),
-    ConfigKey("timeout", ValueForm.DURATION, "5 seconds", "`http`: how long a request may take", "timeout: 10 seconds"),
+    ConfigKey(
+        "timeout", ValueForm.DURATION, "5 seconds", "`http`: maximum time for one request", "timeout: 10 seconds"
+    ),
 )
 
 
@@ -341,41 +373,49 @@ ALERTS: Final = ConfigBlock(
     "alerts",
     "alerts",
     "alerts",
-    "Alerts of models that are kept running: each is sent once, and once when it is over.",
+    ("Alerts about models under `engine start`. Headrace sends each alert once when it starts and once when it ends."),
     (
         ConfigKey(
-            "url", ValueForm.TEXT, NONE, "a webhook: alerts are posted to it as JSON", "url: https://hooks.example/shop"
+            "url",
+            ValueForm.TEXT,
+            NONE,
+            "Webhook that receives alerts as JSON (POST)",
+            "url: https://hooks.example/shop",
         ),
         ConfigKey(
             "token",
             ValueForm.TEXT,
             NONE,
-            "sent to the webhook as `Authorization: Bearer`",
+            "Token for the webhook, sent as `Authorization: Bearer`",
             "token: \"{{ env_var('ENGINE_SECRET_HOOK') }}\"",
         ),
         ConfigKey(
             "command",
             ValueForm.TEXTS,
             NONE,
-            "a program and its arguments; it gets the alert as JSON on standard input",
+            "Program and arguments; the program gets the alert as JSON on standard input",
             "command: [python3, notify.py]",
         ),
-        ConfigKey("timeout", ValueForm.DURATION, "10 seconds", "how long one attempt may take", "timeout: 20 seconds"),
+        ConfigKey("timeout", ValueForm.DURATION, "10 seconds", "Maximum time for one attempt", "timeout: 20 seconds"),
         ConfigKey(
-            "lag", ValueForm.DURATION, "no alert", "input of a model is unread for longer than that", "lag: 10 minutes"
+            "lag",
+            ValueForm.DURATION,
+            "no alert",
+            "Alert if the input of a model is unread for longer than this",
+            "lag: 10 minutes",
         ),
         ConfigKey(
             "bad_records",
             ValueForm.COUNT,
             "no alert",
-            "a model reads more bad records than that within ten minutes",
+            "Alert if a model reads more bad records than this within ten minutes",
             "bad_records: 100",
         ),
         ConfigKey(
             "restarts",
             ValueForm.COUNT,
             "no alert",
-            "more turns of a model than that fail one after the other",
+            "Alert if more consecutive runs of a model fail than this",
             "restarts: 5",
         ),
     ),
@@ -385,20 +425,20 @@ TARGET: Final = ConfigBlock(
     "target",
     "a target",
     "targets",
-    "A place to build into. Values may be Jinja with `env_var()`; only the target in use is rendered.",
+    "A place to build into. Values may be Jinja with `env_var()`. Headrace renders only the target in use.",
     (
         ConfigKey(
             "schema",
             ValueForm.TEXT,
             "the project's name; required with several targets",
-            "the namespace of the tables; levels with dots between them",
+            "Namespace of the tables; separate levels with dots",
             "schema: shop_dev",
         ),
         ConfigKey(
             "catalog",
             ValueForm.BLOCK,
             "`{type: sqlite, name: lake, path: .engine/lake}`",
-            "the Iceberg catalog",
+            "Iceberg catalog",
             "catalog: {type: sqlite, name: lake, path: /var/lib/shop/lake}",
             block="catalog",
         ),
@@ -406,11 +446,14 @@ TARGET: Final = ConfigBlock(
             "state",
             ValueForm.PATH,
             "`.engine/state`",
-            "the folder of checkpoints, facts and locks, or `s3a://bucket/folder`; back it up with the tables",
+            (
+                "Folder for checkpoints, state files and locks, or `s3a://bucket/folder`; back it up together with the "
+                "tables"
+            ),
             "state: /var/lib/shop/state",
         ),
-        ConfigKey("s3", ValueForm.BLOCK, NONE, "the object store", "s3: {region: eu-central-1}", block="s3"),
-        ConfigKey("spark", ValueForm.BLOCK, NONE, "the Spark session", 'spark: {master: "local[4]"}', block="spark"),
+        ConfigKey("s3", ValueForm.BLOCK, NONE, "Object store", "s3: {region: eu-central-1}", block="s3"),
+        ConfigKey("spark", ValueForm.BLOCK, NONE, "Spark session", 'spark: {master: "local[4]"}', block="spark"),
         ConfigKey(
             "connections",
             ValueForm.BY_NAME,
@@ -423,7 +466,7 @@ TARGET: Final = ConfigBlock(
             "schema_registries",
             ValueForm.BY_NAME,
             NONE,
-            "schema registries by name",
+            "Schema registries, by name",
             "schema_registries: {main: {url: https://registry.example}}",
             block="registry",
         ),
@@ -431,7 +474,7 @@ TARGET: Final = ConfigBlock(
             "openlineage",
             ValueForm.BLOCK,
             NONE,
-            "where run events are sent",
+            "Destination of run events",
             "openlineage: {type: file, path: events.jsonl}",
             block="openlineage",
         ),
@@ -439,7 +482,7 @@ TARGET: Final = ConfigBlock(
             "alerts",
             ValueForm.BLOCK,
             NONE,
-            "where alerts of models that are kept running are sent, and when",
+            "Destination and conditions of alerts under `engine start`",
             'alerts: {url: "https://hooks.example/shop", lag: 10 minutes}',
             block="alerts",
         ),
@@ -447,22 +490,24 @@ TARGET: Final = ConfigBlock(
             "stalled_after",
             ValueForm.DURATION,
             "5 minutes",
-            "how long a model with unread input may make no progress before `engine start` counts it as stalled: in "
-            "the status, the metrics and alerts; a model's own wins",
+            (
+                "Time without progress after which `engine start` reports a model with unread input as stalled, in the "
+                "status, the metrics and alerts; a model's own setting wins"
+            ),
             "stalled_after: 10 minutes",
         ),
         ConfigKey(
             "require_replayable",
             ValueForm.BOOLEAN,
             "`false`",
-            "reject sources whose records cannot be read again",
+            "`true`: reject sources whose records cannot be re-read",
             "require_replayable: true",
         ),
         ConfigKey(
             "allow_after_reading",
             ValueForm.TEXTS,
             NONE,
-            "absolute paths of folders outside the project in which `after_reading` may archive or delete files",
+            "Absolute paths of folders outside the project in which `after_reading` may archive or delete files",
             "allow_after_reading: [/data/landing]",
         ),
     ),

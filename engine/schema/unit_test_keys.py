@@ -12,51 +12,61 @@ _ROWS = (
         "rows",
         ValueForm.TREE,
         NONE,
-        "a list of mappings; with `format` also CSV or a query",
+        "List of mappings; with `format` also CSV or a query",
         "rows: [{id: 1}]",
     ),
     ConfigKey(
         "format",
         ValueForm.TEXT,
         "by the value",
-        "dbt's word for what `rows` is",
+        "Format of `rows`, as in dbt",
         "format: csv",
         choices=("dict", "csv", "sql"),
     ),
-    ConfigKey("csv", ValueForm.TEXT, NONE, "the rows as CSV with a line of names", 'csv: "id,kind\\n1,a"'),
-    ConfigKey("sql", ValueForm.SQL, NONE, "a query that gives the rows", "sql: select 1 as id"),
-    ConfigKey("fixture", ValueForm.TEXT, NONE, "name of a CSV file under `tests/fixtures/`", "fixture: orders"),
+    ConfigKey("csv", ValueForm.TEXT, NONE, "Rows as CSV with a header line", 'csv: "id,kind\\n1,a"'),
+    ConfigKey("sql", ValueForm.SQL, NONE, "Query that returns the rows", "sql: select 1 as id"),
+    ConfigKey("fixture", ValueForm.TEXT, NONE, "Name of a CSV file under `tests/fixtures/`", "fixture: orders"),
 )
 
-ROWS: Final = ConfigBlock("rows", "rows", "rows", "Rows of an input, or rows that are expected.", _ROWS)
+ROWS: Final = ConfigBlock("rows", "rows", "rows", "Rows of an input, or expected rows.", _ROWS)
 
 GIVEN: Final = ConfigBlock(
     "given",
     "given rows",
     "given",
     "dbt's list of inputs; the shorter form is a mapping of inputs to rows: `given: {orders: [{id: 1}]}`.",
-    (ConfigKey("input", ValueForm.TEXT, REQUIRED, "the input, as the model names it", "input: ref('orders')"), *_ROWS),
+    (ConfigKey("input", ValueForm.TEXT, REQUIRED, "Input, as the model names it", "input: ref('orders')"), *_ROWS),
 )
 
 EXPECT: Final = ConfigBlock(
     "expect",
     "expect",
     "expect",
-    "What must hold after a step, or at the end. A list is the rows.",
+    "Expected results after a step, or at the end of the test. A list stands for the rows.",
     (
         *_ROWS,
-        ConfigKey("ordered", ValueForm.BOOLEAN, "`false`", "the order of the rows counts", "ordered: true"),
-        ConfigKey("late", ValueForm.COUNT, "not compared", "rows dropped behind the watermark", "late: 1"),
-        ConfigKey("duplicates", ValueForm.COUNT, "not compared", "rows dropped by `dedup`", "duplicates: 1"),
-        ConfigKey("quarantined", ValueForm.COUNT, "not compared", "rows put into the quarantine", "quarantined: 1"),
+        ConfigKey(
+            "ordered", ValueForm.BOOLEAN, "`false`", "`true`: compare the order of the rows as well", "ordered: true"
+        ),
+        ConfigKey(
+            "late",
+            ValueForm.COUNT,
+            "not compared",
+            "Number of rows dropped because they are later than the watermark",
+            "late: 1",
+        ),
+        ConfigKey("duplicates", ValueForm.COUNT, "not compared", "Number of rows dropped by `dedup`", "duplicates: 1"),
+        ConfigKey(
+            "quarantined", ValueForm.COUNT, "not compared", "Number of rows written to the quarantine", "quarantined: 1"
+        ),
         ConfigKey(
             "watermark",
             ValueForm.TIME,
             "not compared",
-            "the watermark with which the next step begins (UTC)",
+            "Watermark at the start of the next step (UTC)",
             "watermark: 2024-05-01 10:00:00",
         ),
-        ConfigKey("state_rows", ValueForm.COUNT, "not compared", "rows held in state", "state_rows: 2"),
+        ConfigKey("state_rows", ValueForm.COUNT, "not compared", "Number of rows in state", "state_rows: 2"),
     ),
 )
 
@@ -64,7 +74,7 @@ _GIVEN_KEY = ConfigKey(
     "given",
     ValueForm.VALUES,
     NONE,
-    "rows of inputs; inputs without rows are empty",
+    "Rows of inputs; inputs without rows are empty",
     "given: {orders: [{id: 1}]}",
     also=(ValueForm.BLOCKS,),
     block="given",
@@ -73,7 +83,7 @@ _EXPECT_KEY = ConfigKey(
     "expect",
     ValueForm.BLOCK,
     NONE,
-    "what must hold at the end of the test; required unless a step has it",
+    "Expected results at the end of the test; required unless a step has it",
     "expect: {rows: [{id: 1}]}",
     also=(ValueForm.ROWS,),
     block="expect",
@@ -89,7 +99,7 @@ STEP: Final = ConfigBlock(
             "given",
             ValueForm.VALUES,
             NONE,
-            "one micro-batch with these rows, and the batch without rows that follows",
+            "Rows of one micro-batch; a batch without rows follows",
             "given: {orders: [{id: 1}]}",
             also=(ValueForm.BLOCKS,),
             block="given",
@@ -98,28 +108,28 @@ STEP: Final = ConfigBlock(
             "restart",
             ValueForm.BOOLEAN,
             NONE,
-            "stop the query, start another from its checkpoint",
+            "Stop the query, and start another one from its checkpoint",
             "restart: true",
         ),
         ConfigKey(
             "flush",
             ValueForm.BOOLEAN,
             NONE,
-            "advance the watermark past every time given: windows close",
+            "Advance the watermark past every given time, so that windows close",
             "flush: true",
         ),
         ConfigKey(
             "now",
             ValueForm.TIME,
             "the clock",
-            "what `current_timestamp()` gives from here on (UTC)",
+            "Value of `current_timestamp()` from this step on (UTC)",
             "now: 2024-05-01 10:00:00",
         ),
         ConfigKey(
             "expect",
             ValueForm.BLOCK,
             NONE,
-            "what must hold after the step",
+            "Expected results after the step",
             "expect: {late: 1}",
             also=(ValueForm.ROWS,),
             block="expect",
@@ -131,24 +141,24 @@ OVERRIDES: Final = ConfigBlock(
     "overrides",
     "overrides",
     "overrides",
-    "What is different while the test's model is compiled.",
+    "Values to replace while Headrace compiles the model of the test.",
     (
-        ConfigKey("vars", ValueForm.VALUES, NONE, "values of `var()`", "vars: {least: 10}"),
-        ConfigKey("macros", ValueForm.MAPPING, NONE, "texts that macros give", "macros: {is_big: amount > 10}"),
-        ConfigKey("env_vars", ValueForm.VALUES, NONE, "values of `env_var()`", "env_vars: {REGION: eu}", later=True),
+        ConfigKey("vars", ValueForm.VALUES, NONE, "Values of `var()`", "vars: {least: 10}"),
+        ConfigKey("macros", ValueForm.MAPPING, NONE, "Texts that macros return", "macros: {is_big: amount > 10}"),
+        ConfigKey("env_vars", ValueForm.VALUES, NONE, "Values of `env_var()`", "env_vars: {REGION: eu}", later=True),
     ),
 )
 
 _CONFIG = (
-    ConfigKey("tags", ValueForm.TEXTS, NONE, "for selection", "tags: [slow]"),
-    ConfigKey("meta", ValueForm.VALUES, NONE, "anything; manifest.json has it", "meta: {owner: sales}"),
-    ConfigKey("enabled", ValueForm.BOOLEAN, "`true`", "`false`: the test does not exist", "enabled: false"),
+    ConfigKey("tags", ValueForm.TEXTS, NONE, "Labels for selection", "tags: [slow]"),
+    ConfigKey("meta", ValueForm.VALUES, NONE, "Any data; manifest.json contains it", "meta: {owner: sales}"),
+    ConfigKey("enabled", ValueForm.BOOLEAN, "`true`", "`false`: ignore the test", "enabled: false"),
 )
 UNIT_TEST_CONFIG: Final = ConfigBlock(
     "unit_test_config",
     "the config of a unit test",
     "unit_tests: config",
-    "Options of a unit test, as dbt has them. What is also set beside `config:` counts there; tags add up.",
+    "Options of a unit test, as in dbt. A value next to `config:` wins; tags add up.",
     _CONFIG,
 )
 
@@ -156,17 +166,19 @@ UNIT_TEST: Final = ConfigBlock(
     "unit_test",
     "a unit test",
     "unit_tests",
-    "A test of one model's query over rows that it gives.",
+    "A test of one model's query over given rows.",
     (
-        ConfigKey("name", ValueForm.NAME, REQUIRED, "name of the test", "name: late_rows_are_dropped"),
-        ConfigKey("model", ValueForm.TEXT, REQUIRED, "the model that is tested", "model: orders_hourly"),
-        ConfigKey("description", ValueForm.TEXT, NONE, "for people: manifest.json has it", "description: As agreed."),
+        ConfigKey("name", ValueForm.NAME, REQUIRED, "Name of the test", "name: late_rows_are_dropped"),
+        ConfigKey("model", ValueForm.TEXT, REQUIRED, "Model to test", "model: orders_hourly"),
+        ConfigKey(
+            "description", ValueForm.TEXT, NONE, "Text for people; manifest.json contains it", "description: As agreed."
+        ),
         _GIVEN_KEY,
         ConfigKey(
             "steps",
             ValueForm.BLOCKS,
             "one step with `given`",
-            "micro-batches, in order; also the words `restart` and `flush`",
+            "Micro-batches, in order, and the words `restart` and `flush`",
             "steps: [{given: {orders: [{id: 1}]}}, restart, flush]",
             also=(ValueForm.TEXTS,),
             block="step",
@@ -176,7 +188,7 @@ UNIT_TEST: Final = ConfigBlock(
             "overrides",
             ValueForm.BLOCK,
             NONE,
-            "other values of variables and macros",
+            "Other values of variables and macros",
             "overrides: {vars: {least: 10}}",
             block="overrides",
         ),
@@ -185,7 +197,7 @@ UNIT_TEST: Final = ConfigBlock(
             "config",
             ValueForm.BLOCK,
             NONE,
-            "the same options, as dbt has them",
+            "The same options under `config:`, as in dbt",
             "config: {tags: [slow]}",
             block="unit_test_config",
         ),
@@ -203,7 +215,7 @@ UNIT_TEST_FILE: Final = ConfigBlock(
             "unit_tests",
             ValueForm.BLOCKS,
             NONE,
-            "the unit tests",
+            "List of unit tests",
             "unit_tests: [{name: t, model: orders, given: {shop.orders: []}, expect: []}]",
             block="unit_test",
         ),

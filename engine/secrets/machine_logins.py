@@ -22,33 +22,27 @@ _AMAZON: Final = re.compile(
 )
 
 
-def of_machine(kind: str, keys: Mapping[str, str]) -> tuple[Gift, ...]:
-    """Return what the catalog of a target gives away without naming it.
-
-    Args:
-        kind: of the catalog.
-        keys: of its block.
-    """
+def machine_gifts(kind: str, keys: Mapping[str, str]) -> tuple[Gift, ...]:
+    """Return the logins that a catalog of type `kind` sends without naming them, by its keys."""
     if kind == "jdbc" and "jdbc.password" not in keys and os.environ.get(_POSTGRES):
         return _gifts(_POSTGRES, {"uri": keys.get("uri", "")})
-    given = []
+    addresses = []
     if kind == "rest" and keys.get("rest.sigv4-enabled", "").lower() == "true" and "rest.access-key-id" not in keys:
-        given.append(keys.get("uri", ""))
+        addresses.append(keys.get("uri", ""))
     if "s3.access-key-id" not in keys:
-        given.append(keys.get("s3.endpoint", ""))
-    return tuple(gift for address in given for gift in _of_aws(address))
+        addresses.append(keys.get("s3.endpoint", ""))
+    return tuple(gift for address in addresses for gift in _aws_gifts(address))
 
 
-def of_store(keys: Mapping[str, str]) -> tuple[Gift, ...]:
-    return () if "access_key_id" in keys else _of_aws(keys.get("endpoint", ""))
+def store_gifts(keys: Mapping[str, str]) -> tuple[Gift, ...]:
+    return () if "access_key_id" in keys else _aws_gifts(keys.get("endpoint", ""))
 
 
-def _of_aws(address: str) -> tuple[Gift, ...]:
+def _aws_gifts(address: str) -> tuple[Gift, ...]:
     return () if _is_amazons(address) else _gifts(AWS, {"url": address})
 
 
 def _is_amazons(address: str) -> bool:
-    """Whether it is the address of a service of AWS's, over TLS."""
     try:
         server = web_address(address).server
     except AddressError:
@@ -57,5 +51,5 @@ def _is_amazons(address: str) -> bool:
 
 
 def _gifts(name: str, block: Mapping[str, str]) -> tuple[Gift, ...]:
-    """The gifts of a block; an address that cannot be parsed is a place of its own, which nobody has confirmed."""
+    """Return the gifts of a block; an address that cannot be parsed is a place that nobody has confirmed."""
     return tuple(Gift(name, place) for place in places(block, "address")) if any(block.values()) else ()

@@ -1,9 +1,8 @@
-"""Where a block of a target would send its secrets: the servers that it names, and whatever else decides on that.
+"""Where a block of a target would send its secrets: its servers, and any other setting that could redirect them.
 
-A block is a mapping as it is written in project.yml, with a mark in place of each secret. Keys that hold an address
-give the server that `engine.addresses` parses from it, which is the one that clients connect to. Keys that are known to
-be harmless count for nothing. Everything else (options of Spark's readers, `spark.conf`) may decide where something
-goes, so that a digest of it is part of the place: a change of it asks again.
+A block is a mapping from project.yml with a mark in place of each secret. Address keys give the server that
+`engine.addresses` parses, which clients connect to. Keys known to be harmless do not count. Everything else (options of
+Spark's readers, `spark.conf`) may redirect a secret, so a digest of it is part of the place: a change asks again.
 """
 
 from __future__ import annotations
@@ -21,9 +20,9 @@ from engine.addresses import (
     Server,
     check_characters,
     kafka_server,
-    listed,
     postgres_address,
     server,
+    split_addresses,
     web_address,
 )
 
@@ -61,58 +60,65 @@ class Gift:
 Path = tuple[str, ...]
 
 
-def places(block: Mapping[str, Any], what: str) -> tuple[str, ...]:
-    """Return the places that a block sends its secrets to; `what` names a place that has no host: `spark.conf`."""
+def places(block: Mapping[str, Any], fallback_name: str) -> tuple[str, ...]:
+    """Return the places that a block sends its secrets to; `what` names a place without a host: `spark.conf`."""
     transport: dict[str, str] = {}
     servers: list[tuple[Server, Mapping[str, str]]] = []
-    others: list[tuple[Path, str]] = []
-    shown: dict[str, None] = {}
+    other_values: list[tuple[Path, str]] = []
+    client_hosts: dict[str, None] = {}
     for path, value in _leaves(block, ()):
         if path[-1:] and path[-1] in _TRANSPORT and _FREE not in path:
             transport[path[-1]] = value
-        elif (found := _servers(path, value)) is not None:
-            servers += found
+        elif (servers_here := _servers(path, value)) is not None:
+            servers += servers_here
         elif not _is_harmless(path):
-            others.append((path, value))
-            shown |= dict.fromkeys(_of_any_client(value))
+            other_values.append((path, value))
+            client_hosts |= dict.fromkeys(_client_hosts(value))
     if not servers:
-        others += [((key,), value) for key, value in transport.items()]
-    names = {place(at, {**transport, **options}): None for at, options in servers} | shown
-    if others and not all(_decides_nothing(path, value) for path, value in others):
-        names[f"{what}#{_digest(repr(sorted(others)))}"] = None
-    return tuple(names) or (what,)
+        other_values += [((key,), value) for key, value in transport.items()]
+    names = {place_name(at, {**transport, **options}): None for at, options in servers} | client_hosts
+    if other_values and not all(_decides_nothing(path, value) for path, value in other_values):
+        names[f"{fallback_name}#{_digest(repr(sorted(other_values)))}"] = None
+    return tuple(names) or (fallback_name,)
 
 
-def place(at: Server, transport: Mapping[str, str]) -> str:
-    """Return the name of a server as people confirm it: `catalog.example`, `k1.example:9093#protocol=sasl_plaintext`.
+def place_name(server_address: Server, transport: Mapping[str, str]) -> str:
+    """Return a server's name for people to confirm: `catalog.example`, `k1.example:9093#protocol=sasl_plaintext`.
 
-    No two ways to reach a server have the same name. A host alone is reached over TLS, or without it on this machine;
-    the other way is part of the name.
+    Different ways to reach a server have different names. A bare host means TLS, or no TLS on this machine.
     """
     options = {key: value for key, value in transport.items() if value}
-    with_port = f"{at.host_text}:{at.port}"
-    if at.scheme in PORTS:
-        usual = "http" if at.is_loopback else "https"
-        begin = "" if at.scheme == usual else f"{at.scheme}://"
-        named = at.port != PORTS[at.scheme] or not (begin or usual == "https")
-        name = f"{begin}{with_port if named else at.host_text}"
-    elif at.scheme == "kafka":
+    with_port = f"{server_address.host_text}:{server_address.port}"
+    if server_address.scheme in PORTS:
+        default_scheme = "http" if server_address.is_loopback else "https"
+        prefix = "" if server_address.scheme == default_scheme else f"{server_address.scheme}://"
+        show_port = server_address.port != PORTS[server_address.scheme] or not (prefix or default_scheme == "https")
+        name = f"{prefix}{with_port if show_port else server_address.host_text}"
+    elif server_address.scheme == "kafka":
         name, protocol = with_port, options.pop("protocol", "").upper()
         if protocol in _ENCRYPTED:
             options.pop("mechanism", None)
         # A connection without a protocol sends no login.
-        if protocol and (protocol in _ENCRYPTED) == at.is_loopback:
+        if protocol and (protocol in _ENCRYPTED) == server_address.is_loopback:
             options["protocol"] = protocol
     else:
         name = with_port
-    return f"{name}#{'&'.join(f'{key}={_word(value)}' for key, value in sorted(options.items()))}" if options else name
+    return (
+        f"{name}#{'&'.join(f'{key}={_option_text(value)}' for key, value in sorted(options.items()))}"
+        if options
+        else name
+    )
 
 
-def changed_host(shown: Mapping[str, Any], used: Mapping[str, Any]) -> str:
-    """Return the key of an address that leads to another server with its secrets than without; empty: none."""
-    texts = dict(_leaves(used, ()))
-    for path, value in _leaves(shown, ()):
-        if MARK in value and (before := _servers(path, value)) is not None and before != _servers(path, texts[path]):
+def changed_host(masked: Mapping[str, Any], resolved: Mapping[str, Any]) -> str:
+    """Return the address key whose secrets lead to another server than its masked text; empty: none."""
+    texts = dict(_leaves(resolved, ()))
+    for path, value in _leaves(masked, ()):
+        if (
+            MARK in value
+            and (first_servers := _servers(path, value)) is not None
+            and first_servers != _servers(path, texts[path])
+        ):
             return path[-1]
     return ""
 
@@ -123,12 +129,12 @@ def _is_harmless(path: Path) -> bool:
 
 
 def _decides_nothing(path: Path, value: str) -> bool:
-    """Whether a value is a secret and nothing else, or a number; a port is not only that."""
+    """Return whether a value is only a secret or a number; a port is not."""
     return value in {"", MARK} or (value.isdecimal() and "port" not in path[-1].lower())
 
 
 def _leaves(value: Any, path: Path) -> Iterator[tuple[Path, str]]:
-    """Yield the values in a block; a list of addresses is one."""
+    """Yield the values in a block with their paths; a list of scalars is one value."""
     if isinstance(value, Mapping):
         for key, inner in value.items():
             yield from _leaves(inner, (*path, str(key)))
@@ -143,7 +149,7 @@ def _leaves(value: Any, path: Path) -> Iterator[tuple[Path, str]]:
 
 
 def _servers(path: Path, value: str) -> list[tuple[Server, Mapping[str, str]]] | None:
-    """The servers of an address, with what it says of the way to them; None: it is not an address that is known."""
+    """Return the servers of an address with their options; None: it is not an address that can be parsed."""
     if len(path) != 1 or path[0] not in (*_ADDRESSES, _BROKERS):
         return None
     try:
@@ -154,15 +160,15 @@ def _servers(path: Path, value: str) -> list[tuple[Server, Mapping[str, str]]] |
 
 def _parsed(key: str, value: str) -> list[tuple[Server, Mapping[str, str]]]:
     if key == _BROKERS:
-        return [(kafka_server(text), {}) for text in listed(value)]
+        return [(kafka_server(text), {}) for text in split_addresses(value)]
     if value.startswith(POSTGRES):
-        found = postgres_address(value)
-        return [(found.server, found.options)]
+        servers_here = postgres_address(value)
+        return [(servers_here.server, servers_here.options)]
     return [(web_address(value, login=True).server, {})]
 
 
-def _of_any_client(value: str) -> Iterator[str]:
-    """The hosts in an address of a client that is not known, for people: what decides is the digest."""
+def _client_hosts(value: str) -> Iterator[str]:
+    """Yield the hosts in an address of an unknown client, for people; the digest decides."""
     match = _OF_ANY_CLIENT.fullmatch(value)
     scheme = match[1].lower() if match else ""
     for text in match[2].split(",") if match else ():
@@ -171,11 +177,15 @@ def _of_any_client(value: str) -> Iterator[str]:
             at = server(scheme, text, PORTS.get(scheme, 0))
         except AddressError:
             return
-        yield place(at, {}) if at.scheme in PORTS else f"{at.scheme}://{at.host_text}{f':{at.port}' if at.port else ''}"
+        yield (
+            place_name(at, {})
+            if at.scheme in PORTS
+            else f"{at.scheme}://{at.host_text}{f':{at.port}' if at.port else ''}"
+        )
 
 
-def _word(value: str) -> str:
-    """A value as part of a name that is compared without letter case, in a list with commas."""
+def _option_text(value: str) -> str:
+    """Return a value as part of a name that is compared without letter case, in a list with commas."""
     return value.lower() if _PLAIN_WORD.fullmatch(value.lower()) else _digest(value.strip())
 
 

@@ -1,4 +1,4 @@
-"""How a secret may be written: one regular expression for each way in which texts hold it."""
+"""The spellings of a secret in texts: one regular expression for each form."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _QUOTES = {"'": r"'\\''|'\"'\"'|''|&apos;", '"': r'""'}
 
 @dataclass(frozen=True, slots=True)
 class SecretForm:
-    """`source` is the regular expression; `needle` is part of every text that has the form."""
+    """A form of a secret: `source` is its expression, `needle` a part of every text that has the form."""
 
     source: str
     needle: str
@@ -43,40 +43,40 @@ def _compiled(source: str) -> re.Pattern[str]:
 
 @cache
 def forms_of(value: str) -> tuple[SecretForm, ...]:
-    """The forms of a secret, and of each long line of a longer text (in PEM the first and last are not secrets)."""
+    """Return the forms of a secret, and of each long line of a text (not of the first and last of PEM)."""
     text = value.strip()
     if not text:
         return ()
     lines = [line.strip() for line in text.splitlines()] if len(text.splitlines()) > 1 else []
     parts = [line for line in lines if len(line) >= _LONG_LINE and not line.startswith("-----")]
-    return (*_forms(text), *(_spelled(part) for part in parts))
+    return (*_forms(text), *(_spelling(part) for part in parts))
 
 
 def _forms(text: str) -> Iterator[SecretForm]:
-    yield _spelled(text)
+    yield _spelling(text)
     data = text.encode("utf-8", "surrogatepass")
     digits = data.hex()
     yield SecretForm("".join(f"[{c}{c.upper()}]" if c.isalpha() else c for c in digits), digits, True, len(digits))
-    for before in range(3):
-        core, whole = _base64_core(data, before)
+    for offset in range(3):
+        core, whole = _base64_core(data, offset)
         if len(core) >= _BASE64:
-            rest = "" if whole else r"[A-Za-z0-9+/_-]?(?:=|%3[dD]){0,2}"
-            yield SecretForm("".join(map(_base64_character, core)) + rest, _needle(core), False, len(core))
+            padding = "" if whole else r"[A-Za-z0-9+/_-]?(?:=|%3[dD]){0,2}"
+            yield SecretForm("".join(map(_base64_character, core)) + padding, _needle(core), False, len(core))
 
 
-def _base64_core(data: bytes, before: int) -> tuple[str, bool]:
-    """What base64 makes of the data behind so many other bytes, without the characters that hold bits of others."""
-    bits = 8 * (before + len(data))
-    encoded = b64encode(bytes(before) + data).decode()
-    return encoded[-(-8 * before // 6) : bits // 6], bits % 6 == 0
+def _base64_core(data: bytes, offset: int) -> tuple[str, bool]:
+    """Return the base64 of data after `offset` other bytes, without characters that hold bits of those."""
+    bits = 8 * (offset + len(data))
+    encoded = b64encode(bytes(offset) + data).decode()
+    return encoded[-(-8 * offset // 6) : bits // 6], bits % 6 == 0
 
 
 def _base64_character(character: str) -> str:
     return {"+": r"(?:[+-]|%2[bB])", "/": r"(?:\\?/|_|%2[fF])"}.get(character, character)
 
 
-def _spelled(text: str) -> SecretForm:
-    """The text, each character as it is or in one of the ways in which it is escaped."""
+def _spelling(text: str) -> SecretForm:
+    """Return the form of a text in which each character may be escaped."""
     any_case = len(text) >= _ANY_CASE
     pieces = [_SPACE if part.isspace() else _character(part, any_case=any_case) for part in re.findall(r"\s+|\S", text)]
     needle = _needle(text)
@@ -84,18 +84,20 @@ def _spelled(text: str) -> SecretForm:
 
 
 def _needle(text: str) -> str:
-    """The longest run of characters that nothing escapes."""
+    """Return the longest run of characters that nothing escapes."""
     return max(_RUN.findall(text), key=len, default="")
 
 
 def _character(c: str, *, any_case: bool) -> str:
     if c.isascii() and c.isalnum():
         return f"[{c.lower()}{c.upper()}]" if any_case and c.isalpha() else c
-    variants = [one for one in dict.fromkeys((c, c.lower(), c.upper())) if len(one) == 1] if any_case else [c]
-    return f"(?:{'|'.join(way for one in variants for way in _ways(one) if way)})"
+    variants = (
+        [spelling for spelling in dict.fromkeys((c, c.lower(), c.upper())) if len(spelling) == 1] if any_case else [c]
+    )
+    return f"(?:{'|'.join(pattern for spelling in variants for pattern in _escapes(spelling) if pattern)})"
 
 
-def _ways(c: str) -> list[str]:
+def _escapes(c: str) -> list[str]:
     code = ord(c)
     name = codepoint2name.get(code)
     return [

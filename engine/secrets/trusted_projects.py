@@ -24,20 +24,20 @@ _PRIVATE_FOLDER, _PRIVATE_FILE = 0o700, 0o600
 _MOST_BYTES = 1 << 22
 
 
-def trusted(root: Path, gifts: Iterable[Gift], env: Mapping[str, str] | None = None) -> tuple[Gift, ...]:
-    """Return those that nobody has confirmed; ENGINE_TRUST in `env` is `1`, or a list of places with commas."""
+def unconfirmed_gifts(root: Path, gifts: Iterable[Gift], env: Mapping[str, str] | None = None) -> tuple[Gift, ...]:
+    """Return gifts that nobody has confirmed; ENGINE_TRUST in `env` is `1`, or a list of places."""
     gifts = tuple(dict.fromkeys(gifts))
-    named = (os.environ if env is None else env).get(VARIABLE, "").strip()
-    if not gifts or named.lower() in _EVERYTHING:
+    trusted_text = (os.environ if env is None else env).get(VARIABLE, "").strip()
+    if not gifts or trusted_text.lower() in _EVERYTHING:
         return ()
-    places = {place.strip().lower() for place in named.split(",")}
-    left = tuple(gift for gift in gifts if gift.place.lower() not in places)
-    known = confirmed(root) if left else frozenset()
-    return tuple(gift for gift in left if gift not in known)
+    places = {place.strip().lower() for place in trusted_text.split(",")}
+    unlisted = tuple(gift for gift in gifts if gift.place.lower() not in places)
+    confirmed_gifts = confirmed(root) if unlisted else frozenset()
+    return tuple(gift for gift in unlisted if gift not in confirmed_gifts)
 
 
 def trust_file() -> Path | None:
-    """The user's file; None: the user has no home."""
+    """Return the path of the user's file; None: the user has no home."""
     base = os.environ.get("XDG_CONFIG_HOME", "")
     if Path(base).is_absolute():
         return Path(base) / "headrace" / _NAME
@@ -48,28 +48,20 @@ def trust_file() -> Path | None:
 
 
 def confirmed(root: Path) -> frozenset[Gift]:
-    """Return what has been confirmed for a project's folder; a file that others could have written says nothing."""
+    """Return the confirmed gifts of a project's folder; none if others could have written the file."""
     return frozenset(Gift(*pair) for pair in _read().get(str(root.resolve()), ()))
 
 
 def confirm(root: Path, gifts: Iterable[Gift]) -> Path:
-    """Add pairs for a project's folder; return the file.
-
-    Raises:
-        SetupError: `trust-file`: it cannot be written, or others could write it.
-    """
-    known = _read()
+    """Add gifts to a project's folder; return the file, or raise SetupError `trust-file`."""
+    confirmed_gifts = _read()
     name = str(root.resolve())
-    pairs = {(gift.secret, gift.place) for gift in gifts} | {(s, p) for s, p in known.get(name, ())}
-    return _write({**known, name: sorted(pairs)})
+    pairs = {(gift.secret, gift.place) for gift in gifts} | {(s, p) for s, p in confirmed_gifts.get(name, ())}
+    return _write({**confirmed_gifts, name: sorted(pairs)})
 
 
 def forget(root: Path) -> Path:
-    """Remove what was confirmed for a project's folder; return the file.
-
-    Raises:
-        SetupError: as `confirm`.
-    """
+    """Remove the gifts of a project's folder; return the file, or raise SetupError `trust-file`."""
     return _write({name: pairs for name, pairs in _read().items() if name != str(root.resolve())})
 
 
@@ -86,7 +78,7 @@ def _read() -> dict[str, list[tuple[str, str]]]:
 
 
 def _is_the_users(path: Path) -> bool:
-    """Whether nobody else could have written the file: not in a checkout either."""
+    """Return whether nobody else could have written the file, by permissions or in a checkout."""
     return is_own(path, private=True) and is_own(path.parent, private=True) and not in_checkout(path.parent)
 
 
@@ -94,18 +86,20 @@ def _write(projects: Mapping[str, Iterable[tuple[str, str]]]) -> Path:
     path = trust_file()
     if path is None:
         raise SetupError("trust-file", "there is no home folder to keep trust in", "Set HOME, or ENGINE_TRUST in CI.")
-    fresh = path.with_name(f"{_NAME}.{os.getpid()}")
+    temporary = path.with_name(f"{_NAME}.{os.getpid()}")
     try:
         path.parent.mkdir(mode=_PRIVATE_FOLDER, parents=True, exist_ok=True)
         if not is_own(path.parent, private=True) or in_checkout(path.parent):
             hint = f"Make it yours alone (chmod 700 {path.parent}), outside checkouts and projects."
             raise SetupError("trust-file", f"others could write to the folder {path.parent}", hint)
-        descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, _PRIVATE_FILE)
+        descriptor = os.open(
+            temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, _PRIVATE_FILE
+        )
         with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
             json.dump({"projects": {name: list(pairs) for name, pairs in projects.items()}}, stream, indent=1)
-        fresh.replace(path)
+        temporary.replace(path)
     except OSError as error:
-        fresh.unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
         message = f"the file {path} cannot be written: {error.strerror}"
         raise SetupError("trust-file", message, "Make the folder writable, or set ENGINE_TRUST.") from error
     return path

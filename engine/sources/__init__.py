@@ -1,6 +1,6 @@
 """Sources: one module a kind. A kind knows its keys, its columns, how it is read, and where it is now (`Kind`).
 
-What else is asked of it, it answers in its `ANSWERS` (`Answers`): nobody outside asks what a format is called.
+What else is asked of it, it answers in its `TRAITS` (`SourceTraits`): nobody outside asks what a format is called.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from dataclasses import replace
 from importlib import import_module
 
 from engine.schema import ValueForm
-from engine.sources.answers import UNKNOWN, Answers
 from engine.sources.credentials import masked
 from engine.sources.spec import BAD, ORIGIN, SPARK_READER, Kind, OnBadRecord, Place, Resumption, SourceSpec, SpecFault
+from engine.sources.traits import UNKNOWN, SourceTraits
 
 # Other packages bring kinds as entry points of this group: name = format, value = the module.
 ENTRY_POINTS = "headrace.sources"
@@ -88,11 +88,11 @@ __all__ = [
     "SourceSpec",
     "SpecFault",
     "ValueForm",
-    "answers_of",
     "kind_of",
     "knows_columns",
     "limited",
     "location",
+    "source_traits",
 ]
 
 
@@ -104,9 +104,9 @@ def kind_of(format_: str) -> Kind | None:
         return None
 
 
-def answers_of(format_: str) -> Answers:
-    known: Mapping[str, Answers] = getattr(kind_of(format_), "ANSWERS", {}) if format_ else {}
-    return known.get(SPARK_READER if format_.startswith(SPARK_READER) else format_, UNKNOWN)
+def source_traits(format_: str) -> SourceTraits:
+    traits_by_format: Mapping[str, SourceTraits] = getattr(kind_of(format_), "TRAITS", {}) if format_ else {}
+    return traits_by_format.get(SPARK_READER if format_.startswith(SPARK_READER) else format_, UNKNOWN)
 
 
 def knows_columns(spec: SourceSpec) -> bool:

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 from urllib.parse import unquote
 
-from engine.secrets import MASK, scrub
+from engine.secrets.scrubber import MASK, scrub
 
 # Keys are compared without dots, dashes and underscores, in lower case.
 _CERTAIN: Final = re.compile(
@@ -75,7 +75,7 @@ def masked(text: str, key: str = "") -> str:
     return _without(text, [(start, end) for name, start, end in _pairs(text) if may_be_credential(name)])
 
 
-def shown(options: Mapping[str, str]) -> dict[str, str]:
+def masked_options(options: Mapping[str, str]) -> dict[str, str]:
     return {key: MASK if may_be_credential(key) else masked(value, key) for key, value in options.items()}
 
 
@@ -106,8 +106,12 @@ def where(options: Mapping[str, str]) -> str:
     Another password leaves it as it is; another database, host or table does not. An address that is a secret as a
     whole counts as it is; only its digest leaves this function.
     """
-    chosen = {key.lower(): _without_secrets(value, key) for key, value in options.items() if _says_where(key)}
-    return _digest("\n".join(f"{key}={value}" for key, value in sorted(chosen.items()))) if chosen else ""
+    location_options = {key.lower(): _without_secrets(value, key) for key, value in options.items() if _says_where(key)}
+    return (
+        _digest("\n".join(f"{key}={value}" for key, value in sorted(location_options.items())))
+        if location_options
+        else ""
+    )
 
 
 def credentials_of(options: Mapping[str, str]) -> Iterator[str]:
@@ -119,10 +123,10 @@ def credentials_of(options: Mapping[str, str]) -> Iterator[str]:
 
 
 def _parts(text: str) -> Iterator[str]:
-    found = [match[2] for match in _ORACLE.finditer(text)]
-    found += [text[password:end] for _, password, end in _users(text)]
-    found += [text[start:end] for name, start, end in _pairs(text) if is_credential(name)]
-    for part in found:
+    secrets = [match[2] for match in _ORACLE.finditer(text)]
+    secrets += [text[password:end] for _, password, end in _users(text)]
+    secrets += [text[start:end] for name, start, end in _pairs(text) if is_credential(name)]
+    for part in secrets:
         yield from dict.fromkeys((part, unquote(part)))
 
 
@@ -186,8 +190,8 @@ def _pairs(text: str) -> Iterator[tuple[str, int, int]]:
     for match in _PAIR.finditer(text):
         start = match.end()
         if text.startswith("{", start) and brace < start:
-            found = text.find("}", start)
-            brace = found if found >= 0 else len(text)
+            closing_brace = text.find("}", start)
+            brace = closing_brace if closing_brace >= 0 else len(text)
         if text.startswith("{", start) and brace < len(text):
             yield unquote(match[1]), start, brace + 1
             continue
@@ -197,9 +201,9 @@ def _pairs(text: str) -> Iterator[tuple[str, int, int]]:
 
 
 def _without(text: str, spans: list[tuple[int, int]]) -> str:
-    made, at = [], 0
+    pieces, at = [], 0
     for start, end in sorted(spans):
         if start < end and end > at:
-            made += [text[at:start], MASK] if start >= at else []
+            pieces += [text[at:start], MASK] if start >= at else []
             at = end
-    return "".join((*made, text[at:]))
+    return "".join((*pieces, text[at:]))

@@ -43,17 +43,19 @@ _ITEM: Final = "[]"
 Path = tuple[str, ...]
 
 
-def kept(texts: DataFrame, inferred: StructType, *, json: bool = False) -> StructType:
+def fit_types(texts: DataFrame, inferred: StructType, *, json: bool = False) -> StructType:
     """Return the inferred columns, with strings where values would not come back as they were written."""
     leaves = {path: type_ for path, type_ in _leaves(inferred, ()) if _is_checked(type_, json=json)}
     if not leaves:
         return inferred
-    asked = [_each(path, type_, json=json) for path, type_ in leaves.items()]
-    asked += [_digits(path) for path in leaves] if not json else []
-    row = texts.selectExpr(*(f"{sql} as f{i}" for i, sql in enumerate(asked))).collect()[0]
+    checks = [_each(path, type_, json=json) for path, type_ in leaves.items()]
+    checks += [_digits(path) for path in leaves] if not json else []
+    row = texts.selectExpr(*(f"{sql} as f{i}" for i, sql in enumerate(checks))).collect()[0]
     digits = row[len(leaves) :] or [None] * len(leaves)
-    chosen = {path: _chosen(*facts) for path, *facts in zip(leaves, leaves.values(), row, digits, strict=False)}
-    fitted: Any = _fitted(inferred, chosen, ())
+    fitting_types = {
+        path: _fitting_type(*facts) for path, *facts in zip(leaves, leaves.values(), row, digits, strict=False)
+    }
+    fitted: Any = _fitted(inferred, fitting_types, ())
     return cast("StructType", fitted)
 
 
@@ -137,7 +139,7 @@ def _digits(path: Path) -> str:
     return f"if({same}, array(max({before}), max({behind})), null)"
 
 
-def _chosen(inferred: DataType, comes_back: bool | None, digits: Sequence[int] | None) -> DataType:
+def _fitting_type(inferred: DataType, comes_back: bool | None, digits: Sequence[int] | None) -> DataType:
     from pyspark.sql.types import DecimalType, StringType
 
     if comes_back is not False:
@@ -147,15 +149,15 @@ def _chosen(inferred: DataType, comes_back: bool | None, digits: Sequence[int] |
     return StringType()
 
 
-def _fitted(type_: DataType, chosen: Mapping[Path, DataType] | None, path: Path) -> DataType:
+def _fitted(type_: DataType, fitting_types: Mapping[Path, DataType] | None, path: Path) -> DataType:
     from pyspark.sql.types import ArrayType, StringType, StructField, StructType
 
     if isinstance(type_, StructType):
-        inner = [(field.name, _fitted(field.dataType, chosen, (*path, field.name))) for field in type_.fields]
+        inner = [(field.name, _fitted(field.dataType, fitting_types, (*path, field.name))) for field in type_.fields]
         return StructType([StructField(name, fitted) for name, fitted in inner])
     if isinstance(type_, ArrayType):
-        return ArrayType(_fitted(type_.elementType, chosen, (*path, _ITEM)))
-    return StringType() if chosen is None else chosen.get(path, type_)
+        return ArrayType(_fitted(type_.elementType, fitting_types, (*path, _ITEM)))
+    return StringType() if fitting_types is None else fitting_types.get(path, type_)
 
 
 def no_arrays(lines: DataFrame, source: str) -> None:
@@ -166,6 +168,6 @@ def no_arrays(lines: DataFrame, source: str) -> None:
     """
     if arrays := lines.where(r"value rlike '^\\s*\\['").select("place").take(1):
         where = local_paths.decoded(arrays[0][0])
-        message = f"'{source}' cannot be read: {where} is a JSON array, or has one in a line"
+        message = f"'{source}' cannot be read: {where} is a JSON array, or contains arrays in its lines"
         hint = "Write one object per line, without brackets and commas around them: jq -c '.[]' x.json > y.json"
         raise RunError("source-unreadable", message, hint)

@@ -17,8 +17,9 @@ from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from engine.relations import quoted
-from engine.sources.spec import BAD, ORIGIN, OnBadRecord
-from engine.spark.internals.executions import tried
+from engine.sources.spec import BAD, ORIGIN, SKIPPED, OnBadRecord
+from engine.spark.internals.executions import try_expression
+from engine.times import in_words
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 COUNT = "bad"
 DROPPED_COUNT = "dropped"
 RECORDS = "records"
+SKIPPED_COUNT = "skipped"
 # One of the reasons, without values of records: the least, so that a repeated micro-batch has the same.
 REASON = "reason"
 # Why a record without an event time is bad: text, NULL for others. Its row is made into JSON only where it is shown,
@@ -38,7 +40,7 @@ DROPPED = "__time_dropped"
 _UNREADABLE = "it cannot be parsed as declared"
 _NESTED = r"(?s)^'([^.\[]*)[.\[].*' is not of type "
 _LONGEST = 200
-_MARKS = {BAD, NO_TIME, DROPPED}
+_MARKS = {BAD, NO_TIME, DROPPED, SKIPPED}
 # How the error begins that ends a query at a bad record.
 RAISED = "headrace: bad record: "
 _AS_JSON = {"ignoreNullFields": "false", "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX"}
@@ -56,13 +58,15 @@ def without_bad(frame: DataFrame, name: str, observation: str, policy: OnBadReco
         return frame
     reason = _reason(frame)
     frame = frame.observe(observation, *metrics(frame))
+    if SKIPPED in frame.columns:
+        frame = frame.where(f.col(SKIPPED).isNull())
     if DROPPED in frame.columns:
         frame = frame.where(~f.col(DROPPED))
     if reason is not None:
         good = reason.isNull()
         if policy is OnBadRecord.FAIL:
-            found = f.to_json(f.struct(reason.alias("reason"), origin(frame, name).alias("origin")))
-            error = f.raise_error(f.concat(f.lit(RAISED), found))
+            error_record = f.to_json(f.struct(reason.alias("reason"), origin(frame, name).alias("origin")))
+            error = f.raise_error(f.concat(f.lit(RAISED), error_record))
             good = f.when(good, f.lit(True)).otherwise(error.cast("boolean"))
         frame = frame.where(good)
     return frame.drop(*_MARKS)
@@ -86,6 +90,9 @@ def metrics(frame: DataFrame) -> list[Column]:
     if (reason := _reason(frame)) is None:
         return dropped
     counts = [f.count_if(reason.isNotNull()).alias(COUNT), f.count(f.lit(1)).alias(RECORDS)]
+    if SKIPPED in frame.columns:
+        skipped = f.col(SKIPPED).isNotNull()
+        counts[1:] = [f.count_if(~skipped).alias(RECORDS), f.count_if(skipped).alias(SKIPPED_COUNT)]
     return [*counts, least_reason(reason), *dropped]
 
 
@@ -149,8 +156,8 @@ def raised(text: str) -> tuple[str, dict[str, object]] | None:
     if begin < 0:
         return None
     try:
-        found, _ = json.JSONDecoder().raw_decode(text, begin + len(RAISED))
-        return str(found["reason"]), dict(json.loads(found["origin"]))
+        error_record, _ = json.JSONDecoder().raw_decode(text, begin + len(RAISED))
+        return str(error_record["reason"]), dict(json.loads(error_record["origin"]))
     except (ValueError, KeyError, TypeError):
         return _UNREADABLE, {}
 
@@ -176,17 +183,19 @@ def with_event_time(frame: DataFrame, column: str, expression: str | None, max_f
     reason = f.when(f.lit(False), "")
     if expression is not None:
         # Inside a struct NULL is a value: the struct is NULL only where computing is an error.
-        frame = frame.withColumn(_TIME, tried(frame.sparkSession, f"named_struct('value', {expression}\n)"))
+        frame = frame.withColumn(_TIME, try_expression(frame.sparkSession, f"named_struct('value', {expression}\n)"))
         reason = reason.when(f.col(_TIME).isNull(), f"'{column}' cannot be computed: {expression}")
     time = f.col(_TIME)["value"] if expression is not None else f.col(quoted(column))
     if max_future is not None:
         ahead = time > f.current_timestamp() + f.expr(f"interval '{max_future}'")
-        reason = reason.when(ahead, f"'{column}' is more than {max_future} ahead of the clock")
+        reason = reason.when(ahead, f"'{column}' is more than {in_words(max_future)} ahead of the clock")
     nothing = f.lit(None).cast("binary")
     mark = f.when(reason.isNotNull(), f.struct(reason.alias("reason"), nothing.alias("raw"), whole.alias("row")))
     if has_bad:
-        known = f.struct(f.col(BAD)["reason"].alias("reason"), f.col(BAD)["raw"].alias("raw"), no_text().alias("row"))
-        mark = f.when(f.col(BAD).isNotNull(), known).otherwise(mark)
+        bad_record = f.struct(
+            f.col(BAD)["reason"].alias("reason"), f.col(BAD)["raw"].alias("raw"), no_text().alias("row")
+        )
+        mark = f.when(f.col(BAD).isNotNull(), bad_record).otherwise(mark)
     frame = frame.withColumn(BAD, mark)
     return frame.withColumn(column, time).drop(_TIME) if expression is not None else frame
 

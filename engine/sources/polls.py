@@ -13,9 +13,9 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from engine.errors import EngineError
-from engine.sources import answers_of
-from engine.sources.answers import Poller
+from engine.sources import source_traits
 from engine.sources.spec import Place, SourceSpec
+from engine.sources.traits import Poller
 
 # Times of folders have the resolution of the kernel's clock: the next change may have the same time as the last one.
 _COARSE_SECONDS = 0.05
@@ -30,25 +30,25 @@ class FolderTimes:
     def poll(self, top: str) -> Hashable:
         """Return a value that differs when a file was made, renamed or removed below a folder."""
         newest = 0
-        found: list[tuple[str, int]] = []
+        folder_times: list[tuple[str, int]] = []
         waiting = [top]
         while waiting:
             path = waiting.pop()
             try:
                 stat = os.stat(path)  # noqa: PTH116 - called each second for every folder
             except OSError:
-                found.append((path, -1))
+                folder_times.append((path, -1))
                 continue
-            found.append((path, stat.st_mtime_ns))
+            folder_times.append((path, stat.st_mtime_ns))
             newest = max(newest, stat.st_mtime_ns)
             waiting += self._folders(path, stat.st_mtime_ns)
         unsure = time.time() - newest / 1e9 < _COARSE_SECONDS
-        return (*found, time.monotonic_ns() if unsure else 0)
+        return (*folder_times, time.monotonic_ns() if unsure else 0)
 
     def _folders(self, path: str, modified: int) -> tuple[str, ...]:
-        known = self._inner.get(path)
-        if known is not None and known[0] == modified:
-            return known[1]
+        noted = self._inner.get(path)
+        if noted is not None and noted[0] == modified:
+            return noted[1]
         try:
             with os.scandir(path) as entries:
                 inner = tuple(entry.path for entry in entries if entry.is_dir(follow_symlinks=False))
@@ -60,12 +60,12 @@ class FolderTimes:
 
 def top_folder(spec: SourceSpec, place: Place) -> str | None:
     """Return the folder of a source of files on this machine, for `FolderTimes`; None: it is another source."""
-    folder = answers_of(spec.format).folder
+    folder = source_traits(spec.format).folder
     return folder(spec, place) if folder is not None else None
 
 
 def polled(spec: SourceSpec) -> bool:
-    return answers_of(spec.format).poller is not None
+    return source_traits(spec.format).poller is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,12 +74,12 @@ class OpenPolls:
 
     def ends(self, specs: Mapping[str, SourceSpec], place: Place) -> Mapping[str, Hashable | None]:
         """Return where sources end, by name; None: nobody can tell without Java. May wait for a broker."""
-        found: dict[str, Hashable | None] = dict.fromkeys(name for name, spec in specs.items() if polled(spec))
-        for format_ in dict.fromkeys(specs[name].format for name in found):
+        source_ends: dict[str, Hashable | None] = dict.fromkeys(name for name, spec in specs.items() if polled(spec))
+        for format_ in dict.fromkeys(specs[name].format for name in source_ends):
             with suppress(EngineError):
-                asked = {name: specs[name] for name in found if specs[name].format == format_}
-                found |= self._poller(format_).ends(asked, place)
-        return found
+                specs_of_format = {name: specs[name] for name in source_ends if specs[name].format == format_}
+                source_ends |= self._poller(format_).ends(specs_of_format, place)
+        return source_ends
 
     @property
     def waits(self) -> bool:
@@ -93,7 +93,7 @@ class OpenPolls:
         return any(poller.wait(seconds / len(waiting)) for poller in waiting)
 
     def _poller(self, format_: str) -> Poller:
-        made = answers_of(format_).poller
-        if format_ not in self._pollers and made is not None:
-            self._pollers[format_] = made()
+        new_poller = source_traits(format_).poller
+        if format_ not in self._pollers and new_poller is not None:
+            self._pollers[format_] = new_poller()
         return self._pollers[format_]

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from engine.schema import ValueForm
 from engine.schema.format_keys import RATE_KEYS
-from engine.sources.answers import Answers
 from engine.sources.spec import ORIGIN, Place, Resumption, SourceSpec, SpecFault, reader_faults
+from engine.sources.traits import SourceTraits
 from engine.spark_options import RATE
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ ONE_OF: tuple[tuple[str, ...], ...] = ()
 MEANING: tuple[str, ...] = ("rows_per_second", "ramp_up_time")
 REPLAYABLE = False
 LISTED = True
-ANSWERS: Mapping[str, Answers] = {"rate": Answers(rows_wait=False, caseless=True, marks_bad=False)}
+TRAITS: Mapping[str, SourceTraits] = {"rate": SourceTraits(rows_wait=False, caseless=True, marks_bad=False)}
 # Of so many seconds are the rows of a batch read, which has no clock that ran.
 _SECONDS = 10
 _KEYS_OF = {"rowspersecond": "rows_per_second", "rampuptime": "ramp_up_time"}
@@ -39,8 +39,8 @@ def faults(spec: SourceSpec) -> Iterator[SpecFault]:
         yield SpecFault(("schema",), message, "Remove the schema.", "setting-conflict", at_key=True)
     for name in spec.options:
         if key := _KEYS_OF.get(name.lower()):
-            message = f"the option '{name}' is set by the engine"
-            yield SpecFault(("options", name), message, f"Write '{key}:' beside 'format:'.", at_key=True)
+            message = f"the option '{name}' is set by Headrace"
+            yield SpecFault(("options", name), message, f"Write '{key}:' next to 'format:'.", at_key=True)
     yield from reader_faults(spec, RATE, "the rate reader", reserved=_KEYS_OF)
 
 

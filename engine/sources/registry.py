@@ -26,7 +26,7 @@ from engine.addresses import AddressError, web_address
 from engine.bounds.http_exchange import BodyTooLargeError, fetch
 from engine.errors import ProjectError, SetupError, near
 from engine.schema.target_keys import REGISTRY
-from engine.secrets import scrub
+from engine.secrets.scrubber import scrub
 from engine.sources.avro_schema.avro_types import AvroError, to_json
 from engine.sources.avro_schema.parse_schema import parse
 from engine.sources.avro_schema.schema_limits import MOST_TEXT
@@ -59,8 +59,8 @@ def read_answer(data: Any) -> Answer | None:
         return None
     if number is not None and not _is_number(number, _IDS):
         return None
-    found = tuple((reference["subject"], reference["version"]) for reference in references)
-    return Answer(data["schema"], short(kind), found, number)
+    referenced = tuple((reference["subject"], reference["version"]) for reference in references)
+    return Answer(data["schema"], short(kind), referenced, number)
 
 
 def _is_reference(data: Any) -> bool:
@@ -126,30 +126,30 @@ class Registered:
     text: str
 
 
-def read_settings(name: str, given: Mapping[str, Any]) -> RegistrySettings:
+def read_settings(name: str, settings: Mapping[str, Any]) -> RegistrySettings:
     """The settings of a registry from a target.
 
     Raises:
         ProjectError: a key is missing, unknown or wrong; no value is shown.
     """
     place = f"the schema registry '{name}'"
-    if unknown := sorted(set(given) - REGISTRY.names):
+    if unknown := sorted(set(settings) - REGISTRY.names):
         raise ProjectError("unknown-key", f"{place} has no key '{unknown[0]}'", near(unknown[0], REGISTRY.names))
     hint = "Set 'url: https://host:port', with the path of its API if it has one."
-    if not isinstance(given.get("url"), str):
+    if not isinstance(settings.get("url"), str):
         raise ProjectError("missing-key", f"{place} has no 'url'", hint)
     try:
-        address = web_address(given["url"], login=True)
+        address = web_address(settings["url"], login=True)
     except AddressError as error:
         raise ProjectError("bad-value", f"the url of {place} {error}", hint) from error
     authorization = ""
-    if "auth" in given:
-        authorization = _authorization(place, given["auth"])
+    if "auth" in settings:
+        authorization = _authorization(place, settings["auth"])
     elif address.login is not None:
         user, _, password = address.login.partition(":")
         authorization = _basic(unquote(user), unquote(password))
-    patience = _seconds(place, given["timeout"]) if "timeout" in given else _PATIENCE
-    ca = str(given.get("ca") or "")
+    patience = _seconds(place, settings["timeout"]) if "timeout" in settings else _PATIENCE
+    ca = str(settings.get("ca") or "")
     if ca and not _is_certificate(ca):
         hint = 'Give the text of the PEM file by a variable: export REGISTRY_CA="$(cat ca.pem)".'
         raise ProjectError("bad-value", f"the 'ca' of {place} is not a PEM text of certificates", hint)
@@ -166,10 +166,10 @@ def _is_certificate(text: str) -> bool:
 
 
 def _seconds(place: str, timeout: Any) -> float:
-    found = re.fullmatch(r"(\d+) (second|minute)s?", timeout) if isinstance(timeout, str) else None
-    if found is None or int(found[1]) == 0:
+    duration = re.fullmatch(r"(\d+) (second|minute)s?", timeout) if isinstance(timeout, str) else None
+    if duration is None or int(duration[1]) == 0:
         raise ProjectError("bad-value", f"the 'timeout' of {place} is not a duration", "Write 'timeout: 20 seconds'.")
-    return float(found[1]) * (60 if found[2] == "minute" else 1)
+    return float(duration[1]) * (60 if duration[2] == "minute" else 1)
 
 
 def _authorization(place: str, auth: Any) -> str:
@@ -204,10 +204,10 @@ class Registry:
         """
         if schema_id not in self._schemas:
             deadline = self._deadline()
-            answer = read_answer(self._get(f"/schemas/ids/{schema_id}", deadline))
-            if answer is None:
+            schema_answer = read_answer(self._get(f"/schemas/ids/{schema_id}", deadline))
+            if schema_answer is None:
                 raise self._odd(f"its answer for schema id {schema_id} has no schema")
-            self._schemas[schema_id] = self._registered(schema_id, answer, deadline)
+            self._schemas[schema_id] = self._registered(schema_id, schema_answer, deadline)
         return self._schemas[schema_id]
 
     def version(self, subject: str, version: int | str = "latest") -> Registered:
@@ -232,13 +232,13 @@ class Registry:
         numbers = self._lately(f"{_subject(subject)}/versions", self._deadline(), read_versions)
         if numbers is None:
             raise self._odd(f"its answer for '{subject}' is not a list of versions")
-        found = []
+        newest_versions = []
         for number in sorted(numbers, reverse=True)[:most]:
             try:
-                found.append(self._version(subject, number, min(whole, self._deadline())))
+                newest_versions.append(self._version(subject, number, min(whole, self._deadline())))
             except MissingSchemaError:  # deleted since, or of another kind
                 continue
-        return found
+        return newest_versions
 
     def check(self) -> None:
         """Ask the registry something that costs nothing.
@@ -252,31 +252,31 @@ class Registry:
         return time.monotonic() + self.settings.patience
 
     def _version(self, subject: str, version: int | str, deadline: float) -> Registered:
-        answer = self._lately(f"{_subject(subject)}/versions/{version}", deadline, read_answer)
-        if answer is None or answer.id is None:
+        schema_answer = self._lately(f"{_subject(subject)}/versions/{version}", deadline, read_answer)
+        if schema_answer is None or schema_answer.id is None:
             raise self._odd(f"its answer for '{subject}' has no id, or no schema")
-        if answer.id not in self._schemas:
-            self._schemas[answer.id] = self._registered(answer.id, answer, deadline)
-        return self._schemas[answer.id]
+        if schema_answer.id not in self._schemas:
+            self._schemas[schema_answer.id] = self._registered(schema_answer.id, schema_answer, deadline)
+        return self._schemas[schema_answer.id]
 
-    def _registered(self, schema_id: int, answer: Answer, deadline: float) -> Registered:
-        if answer.kind != "AVRO":
-            message = f"schema id {schema_id} has the type {answer.kind}, not Avro"
+    def _registered(self, schema_id: int, schema_answer: Answer, deadline: float) -> Registered:
+        if schema_answer.kind != "AVRO":
+            message = f"schema id {schema_id} has the type {schema_answer.kind}, not Avro"
             raise MissingSchemaError("registry-schema", message, _AVRO_ONLY)
         imported: dict[Reference, str] = {}
         try:
-            self._import(answer, imported, (), deadline)
-            text = to_json(parse(answer.schema, imported.values()), docs=True)
+            self._import(schema_answer, imported, (), deadline)
+            text = to_json(parse(schema_answer.schema, imported.values()), docs=True)
         except AvroError as error:
             message = f"schema id {schema_id} is not a readable Avro schema: {error}"
             raise MissingSchemaError("registry-schema", message, _AVRO_ONLY) from error
         return Registered(schema_id, text)
 
     def _import(
-        self, answer: Answer, imported: dict[Reference, str], around: tuple[Reference, ...], deadline: float
+        self, importing: Answer, imported: dict[Reference, str], around: tuple[Reference, ...], deadline: float
     ) -> None:
         """Import the schemas that one refers to, their own first; raise AvroError for a cycle, or too many."""
-        for reference in answer.references:
+        for reference in importing.references:
             if reference in around:
                 raise AvroError(f"it references itself, through version {reference[1]} of '{short(reference[0])}'")
             if reference in imported:
@@ -286,11 +286,11 @@ class Registry:
                     f"it references more than {_MOST_REFERENCES} schemas, or is nested more than {_MOST_LEVELS} levels"
                 )
                 raise AvroError(message)
-            found = self._lately(f"{_subject(reference[0])}/versions/{reference[1]}", deadline, read_answer)
-            if found is None:
+            referenced = self._lately(f"{_subject(reference[0])}/versions/{reference[1]}", deadline, read_answer)
+            if referenced is None:
                 raise self._odd(f"its answer for '{short(reference[0])}' has no schema")
-            self._import(found, imported, (*around, reference), deadline)
-            imported[reference] = found.schema
+            self._import(referenced, imported, (*around, reference), deadline)
+            imported[reference] = referenced.schema
             if sum(map(len, imported.values())) > MOST_TEXT:
                 raise AvroError(f"with its references it has more than {MOST_TEXT:,} characters")
 
@@ -298,12 +298,12 @@ class Registry:
         """What a path answered within the last seconds, checked; None: it is not of the form."""
         now = time.monotonic()
         if path not in self._subjects or now - self._subjects[path][0] > _SUBJECT_SECONDS:
-            found = read(self._get(path, deadline))
-            kept = {key: value for key, value in self._subjects.items() if now - value[0] <= _SUBJECT_SECONDS}
-            self._subjects = kept if found is None else {**kept, path: (time.monotonic(), found)}
-            return found
-        known: Kept = self._subjects[path][1]
-        return known
+            parsed = read(self._get(path, deadline))
+            recent = {key: value for key, value in self._subjects.items() if now - value[0] <= _SUBJECT_SECONDS}
+            self._subjects = recent if parsed is None else {**recent, path: (time.monotonic(), parsed)}
+            return parsed
+        cached: Kept = self._subjects[path][1]
+        return cached
 
     def _get(self, path: str, deadline: float) -> Any:
         pause = _FIRST_PAUSE
@@ -348,15 +348,15 @@ class Registry:
             message = f"the schema registry '{self.settings.name}' at {self.settings.url} denied access ({error.code})"
             raise SetupError("registry-auth", message, hint)
         if code == _NO_SCHEMA:
-            wanted = path.rpartition("/")[2]
-            message = f"the schema registry '{self.settings.name}' has no id {wanted}"
+            schema_id = path.rpartition("/")[2]
+            message = f"the schema registry '{self.settings.name}' has no id {schema_id}"
             hint = "Correct 'schema_registry' or 'schema_id' of the source, or register the schema again."
             raise MissingSchemaError("registry-id", message, hint)
         if code in _NO_SUBJECT:
             subject, _, version = unquote(path.removeprefix("/subjects/")).partition("/versions")
-            what = f"version {version[1:]} of the subject" if code != min(_NO_SUBJECT) else "subject"
+            missing = f"version {version[1:]} of the subject" if code != min(_NO_SUBJECT) else "subject"
             hint = "A producer registers it with its first record; to use another one, set 'subject:'."
-            message = f"the schema registry '{self.settings.name}' has no {what} '{subject}'"
+            message = f"the schema registry '{self.settings.name}' has no {missing} '{subject}'"
             raise MissingSchemaError("registry-subject", message, hint)
         raise self._odd(f"{path} answers {error.code} {short(error.reason)}")
 
@@ -367,9 +367,9 @@ class Registry:
         message = f"the schema registry '{self.settings.name}' at {self.settings.url} cannot be reached: {reason}"
         return SetupError("registry-unreachable", scrub(message), hint)
 
-    def _odd(self, what: str) -> SetupError:
+    def _odd(self, reason: str) -> SetupError:
         hint = "Set 'url' to the root of its API; for Apicurio it ends with /apis/ccompat/v7."
-        message = f"{self.settings.url} does not answer like a schema registry: {what}"
+        message = f"{self.settings.url} does not answer like a schema registry: {reason}"
         return SetupError("registry-answer", scrub(message), hint)
 
 

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any
 from engine.errors import RunError
 from engine.schema import ValueForm
 from engine.schema.format_keys import SOCKET_KEYS
-from engine.sources.answers import Answers
 from engine.sources.spec import ORIGIN, RAW, Place, Resumption, SourceSpec, SpecFault
+from engine.sources.traits import SourceTraits
 from engine.sources.values import plain_values
 from engine.times import duration_seconds
 
@@ -35,7 +35,7 @@ ONE_OF: tuple[tuple[str, ...], ...] = ()
 MEANING: tuple[str, ...] = ()
 REPLAYABLE = False
 LISTED = True
-ANSWERS: Mapping[str, Answers] = {"socket": Answers(closed_options=True, rows_wait=False, caseless=True)}
+TRAITS: Mapping[str, SourceTraits] = {"socket": SourceTraits(closed_options=True, rows_wait=False, caseless=True)}
 _READ_FOR = "5 seconds"
 _PORTS = 65535
 _PLAIN = {"format": "string"}

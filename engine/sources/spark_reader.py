@@ -19,10 +19,9 @@ from engine.errors import RunError, SetupError
 from engine.relations import quoted
 from engine.schema import ValueForm
 from engine.schema.format_keys import READER_KEYS
-from engine.sources import KINDS, answers_of
-from engine.sources.answers import Answers
+from engine.sources import KINDS, source_traits
 from engine.sources.avro import avro_values
-from engine.sources.credentials import identified, masked, shown
+from engine.sources.credentials import identified, masked, masked_options
 from engine.sources.files.listing import for_spark
 from engine.sources.spec import (
     BAD,
@@ -37,6 +36,7 @@ from engine.sources.spec import (
     connection_line,
     reader_faults,
 )  # fmt: skip
+from engine.sources.traits import SourceTraits
 from engine.spark.exceptions import spark_exceptions
 from engine.spark_options import OF_FILES, RATE_MICRO_BATCH
 
@@ -115,7 +115,7 @@ def script(spec: SourceSpec, *, stream: bool) -> list[str]:
         f".schema({json.dumps(spec.schema, ensure_ascii=False)})",
         *(
             f".option({json.dumps(key)}, {json.dumps(value, ensure_ascii=False)})"
-            for key, value in shown(spec.options).items()
+            for key, value in masked_options(spec.options).items()
         ),
         *connection_line(spec),
         f".load({json.dumps(masked(str(path), 'path'), ensure_ascii=False) if path else ''})",
@@ -153,10 +153,12 @@ def _declared(frame: DataFrame, spec: SourceSpec) -> DataFrame:
     declared: Any = StructType.fromDDL(spec.schema)
     have = {field.name.lower(): field.dataType for field in frame.schema.fields}
     for field in declared.fields:
-        found = have.get(field.name.lower())
-        if found != field.dataType:
-            what = f"has it as {found.simpleString()}" if found else "does not have it"
-            message = f"'{spec.name}' declares {field.name} {field.dataType.simpleString()}, and the reader {what}"
+        read_type = have.get(field.name.lower())
+        if read_type != field.dataType:
+            difference = f"has it as {read_type.simpleString()}" if read_type else "does not have it"
+            message = (
+                f"'{spec.name}' declares {field.name} {field.dataType.simpleString()}, and the reader {difference}"
+            )
             raise RunError("source-unreadable", message, f"The reader gives: {frame.schema.simpleString()}.")
     return frame.select(*(field.name for field in declared.fields))
 
@@ -169,13 +171,17 @@ def _placed(spec: SourceSpec, place: Place) -> dict[str, Any]:
     return {"location": identified(location(spec), "location"), **connection_leads(spec, place)}
 
 
-ANSWERS: Mapping[str, Answers] = {SPARK_READER: Answers(placed=_placed)}
+TRAITS: Mapping[str, SourceTraits] = {SPARK_READER: SourceTraits(placed=_placed)}
 
 
 def newest(session: SparkSession, spec: SourceSpec, place: Place) -> DataFrame | None:
     """The newest files of a folder, the newest records of a topic, all of anything else; None: there is nothing."""
-    look = answers_of(spec.format).newest
-    return look(session, spec, place) if look is not None else KINDS[spec.format].read_batch(session, spec, place)
+    read_newest = source_traits(spec.format).newest
+    return (
+        read_newest(session, spec, place)
+        if read_newest is not None
+        else KINDS[spec.format].read_batch(session, spec, place)
+    )
 
 
 def known_columns(spec: SourceSpec, place: Place) -> tuple[avro_values.AvroColumn, ...] | None:
@@ -184,9 +190,9 @@ def known_columns(spec: SourceSpec, place: Place) -> tuple[avro_values.AvroColum
     Raises:
         SetupError: a registry cannot be asked, or has no such schema; there is no such table.
     """
-    columns_now = answers_of(spec.format).columns_now
-    found = columns_now(spec, place) if columns_now is not None else None
-    return tuple(avro_values.AvroColumn(*column) for column in found) if found is not None else None
+    columns_now = source_traits(spec.format).columns_now
+    columns = columns_now(spec, place) if columns_now is not None else None
+    return tuple(avro_values.AvroColumn(*column) for column in columns) if columns is not None else None
 
 
 def sampled(session: SparkSession, spec: SourceSpec, place: Place) -> StructType:
@@ -196,10 +202,12 @@ def sampled(session: SparkSession, spec: SourceSpec, place: Place) -> StructType
         SetupError: `sample-empty`, there are none.
         RunError: `source-unreadable`, a record of JSON is an array.
     """
-    look = answers_of(spec.format).sampled
+    read_sample = source_traits(spec.format).sampled
     kind = KINDS[spec.format]
-    found = look(session, spec, place) if look else kind.read_batch(session, spec, place).drop(BAD).schema
-    if not found.fields:
+    schema = (
+        read_sample(session, spec, place) if read_sample else kind.read_batch(session, spec, place).drop(BAD).schema
+    )
+    if not schema.fields:
         message = f"the source '{spec.name}' has no records to infer columns from"
         raise SetupError("sample-empty", message, "Land or send records, and run the command again.")
-    return found
+    return schema

@@ -20,10 +20,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from engine.errors import Diagnostic, EngineError, ProjectError
-from engine.lake.catalog.catalog_settings import CatalogConfig
 from engine.object_store.s3_settings import S3Settings
 from engine.schema import ValueForm
-from engine.secrets import register
+from engine.secrets.scrubber import register_secret
 from engine.sources.credentials import credentials_of, where
 from engine.spark_options import Form as OptionForm
 from engine.spark_options import option_faults
@@ -31,6 +30,7 @@ from engine.spark_options import option_faults
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from engine.lake.catalog.catalog_settings import CatalogConfig
     from engine.sources.kafka.native_client import ClusterOffsets
 
 
@@ -71,6 +71,8 @@ def read_limit(value: object) -> BadRecordLimit | None:
 ORIGIN = "_metadata"
 # Why a record is bad: struct<reason: string, raw: binary>, NULL for a good one. No query sees it.
 BAD = "__bad"
+# What a record is that is neither a row nor bad, such as a tombstone: text, NULL for others.
+SKIPPED = "__skipped"
 # The bytes of a record on their way from a kind to the format that reads them.
 RAW = "__raw"
 # Before the name of a reader of Spark's own, or from a jar, in `format:`.
@@ -111,18 +113,18 @@ class SpecFault:
 
 def reader_faults(
     spec: SourceSpec,
-    known: Mapping[str, OptionForm],
+    known_options: Mapping[str, OptionForm],
     reader: str,
     *,
     reserved: Collection[str] = (),
     hadoop: bool = False,
 ) -> Iterator[SpecFault]:
     """Return what is wrong with options, by the list of their reader; `reserved` ones are reported elsewhere."""
-    given = {key: value for key, value in spec.options.items() if key.lower() not in reserved}
-    for name, fault in option_faults(given, known, reader, hadoop=hadoop):
+    options = {key: value for key, value in spec.options.items() if key.lower() not in reserved}
+    for name, fault in option_faults(options, known_options, reader, hadoop=hadoop):
         hint = fault.hint
         if fault.code == "unknown-option":
-            hint = f"{hint} To pass it unchecked, set 'allow_unknown_options: true' beside 'options:'.".strip()
+            hint = f"{hint} To pass it unchecked, set 'allow_unknown_options: true' next to 'options:'.".strip()
         yield SpecFault(("options", name), fault.message, hint, fault.code, at_key=fault.code != "bad-value")
 
 
@@ -163,10 +165,10 @@ def connected(spec: SourceSpec, place: Place, reserved: Collection[str] = ()) ->
         ProjectError: `unknown-connection`, `connection-settings`; no value is shown.
     """
     name = str(spec.settings.get("connection") or "")
-    given = reader_options(name, place.connection(name), reserved) if name else {}
-    named = {key.lower() for key in given}
-    own = {key: value for key, value in spec.options.items() if key.lower() not in named}
-    return replace(spec, options={**own, **given}) if given else spec
+    connection_options = reader_options(name, place.connection(name), reserved) if name else {}
+    connection_keys = {key.lower() for key in connection_options}
+    own = {key: value for key, value in spec.options.items() if key.lower() not in connection_keys}
+    return replace(spec, options={**own, **connection_options}) if connection_options else spec
 
 
 def reader_options(name: str, settings: Mapping[str, Any], reserved: Collection[str] = ()) -> dict[str, str]:
@@ -180,14 +182,14 @@ def reader_options(name: str, settings: Mapping[str, Any], reserved: Collection[
     if not isinstance(options, Mapping):
         faults.append("'options' must be a mapping")
     else:
-        faults += [f"the option '{key}' is set by the engine" for key in options if str(key).lower() in reserved]
+        faults += [f"the option '{key}' is set by Headrace" for key in options if str(key).lower() in reserved]
         faults += [f"the option '{key}' is a list or a mapping" for key, v in options.items() if not _is_plain(v)]
     if faults:
         message = f"the connection '{name}' cannot be used for files or Spark readers: {'; '.join(faults)}"
         raise ProjectError("connection-settings", message, "Write 'options: {url: .., user: .., password: ..}'.")
     read = {str(key): str(v).lower() if isinstance(v, bool) else str(v) for key, v in options.items()}
     for credential in credentials_of(read):
-        register(credential)
+        register_secret(credential)
     return read
 
 
@@ -209,14 +211,14 @@ def _is_plain(value: Any) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Resumption:
-    """`known` is plain JSON, remembered with the table's state; `notes` are warnings for the user."""
+    """`stored_facts` is plain JSON, remembered with the table's state; `notes` are warnings for the user."""
 
-    known: Mapping[str, Any] = field(default_factory=dict)
+    stored_facts: Mapping[str, Any] = field(default_factory=dict)
     notes: tuple[Diagnostic, ...] = ()
 
 
 class Kind(Protocol):
-    """A kind of source: a module with these names, and with ANSWERS if it has more to say (`engine.sources.answers`).
+    """A kind of source: a module with these names, and with TRAITS if it has more to say (`engine.sources.traits`).
 
     Attributes:
         FORMATS: values of `format:`.
@@ -269,7 +271,7 @@ class Kind(Protocol):
         session: SparkSession,
         spec: SourceSpec,
         place: Place,
-        known: Mapping[str, Any],
+        stored_facts: Mapping[str, Any],
         offsets: Sequence[Mapping[str, Any]],
         /,
     ) -> Resumption:
@@ -284,9 +286,9 @@ class Kind(Protocol):
 _STARTS = {"starting_offsets", "starting_timestamp", "starting_snapshot"}
 
 
-def starting_milliseconds(said: Mapping[str, Any]) -> int | None:
+def starting_milliseconds(settings: Mapping[str, Any]) -> int | None:
     """`starting_timestamp` of a source in milliseconds; None if it is not a timestamp."""
-    return milliseconds(str(said["starting_timestamp"]))
+    return milliseconds(str(settings["starting_timestamp"]))
 
 
 def milliseconds(text: str) -> int | None:

@@ -11,7 +11,7 @@ from typing import Final
 
 from engine import local_paths
 from engine.errors import SetupError
-from engine.secrets import without_secrets
+from engine.secrets.scrubber import without_secrets
 from engine.spark import archive
 from engine.spark._pyspark import pyspark_home
 from engine.spark.java import Java
@@ -48,8 +48,8 @@ MODULE_OPTIONS: Final = (
 # Avro makes room for the length that a value claims before it reads it. Left to itself it goes up to 2 GB, so that a
 # broken record of ten bytes ends the JVM (measured). The number of items is `MOST_ITEMS` in engine/sources/avro.
 AVRO_LIMITS: Final = tuple(
-    f"-Dorg.apache.avro.limits.{what}.maxLength={most}"
-    for what, most in (("bytes", 1 << 26), ("string", 1 << 26), ("collectionItems", 1 << 24))
+    f"-Dorg.apache.avro.limits.{limit}.maxLength={bound}"
+    for limit, bound in (("bytes", 1 << 26), ("string", 1 << 26), ("collectionItems", 1 << 24))
 )
 # Spark reads, analyses and compiles expressions by recursion. With the 1 MB that Java gives a thread, a sum of 600
 # terms ended in a StackOverflowError; one of 3,000 is analysed with this (measured). A thread takes what it uses.
@@ -67,7 +67,7 @@ _EXTRA_CLASS_PATH: Final = "spark.driver.extraClassPath"
 
 def driver_conf(conf: Mapping[str, str], memory: str | None, log_level: str) -> dict[str, str]:
     """The configuration with the driver's own Java options added; options given by the caller win."""
-    ours = [
+    own_options = [
         "-Duser.timezone=UTC",
         # A driver without memory left half alive would hold its locks and commit nothing.
         "-XX:+ExitOnOutOfMemoryError",
@@ -82,8 +82,8 @@ def driver_conf(conf: Mapping[str, str], memory: str | None, log_level: str) -> 
         *AVRO_LIMITS,
         *_PROCESSES,
     ]
-    given = conf.get(_EXTRA_OPTIONS, "")
-    result = {**conf, _EXTRA_OPTIONS: f"{shlex.join(ours)} {given}".strip()}
+    user_options = conf.get(_EXTRA_OPTIONS, "")
+    result = {**conf, _EXTRA_OPTIONS: f"{shlex.join(own_options)} {user_options}".strip()}
     if memory:
         result["spark.driver.memory"] = memory
     return result
@@ -92,18 +92,17 @@ def driver_conf(conf: Mapping[str, str], memory: str | None, log_level: str) -> 
 def with_options_file(conf: Mapping[str, str], path: Path) -> dict[str, str]:
     """The configuration with the driver's Java options written into a file of arguments, which ps does not show.
 
-    Raises:
-        SetupError: java-start: they cannot be told apart, as a quote is not closed.
+    Raises SetupError: java-start: they cannot be told apart, as a quote is not closed.
     """
     try:
-        given = [option for key in (_DEFAULT_OPTIONS, _EXTRA_OPTIONS) for option in shlex.split(conf.get(key, ""))]
+        options = [option for key in (_DEFAULT_OPTIONS, _EXTRA_OPTIONS) for option in shlex.split(conf.get(key, ""))]
     except ValueError as error:
         # The error says nothing of the text, which may hold a secret.
         message = f"{_EXTRA_OPTIONS} cannot be read: {error}"
         raise SetupError("java-start", message, "Write it as in a shell: -Da=b '-Dc=with space'.") from None
-    _write_private(path, "".join(f"{_argument(option)}\n" for option in given))
-    rest = {key: value for key, value in conf.items() if key != _DEFAULT_OPTIONS}
-    return {**rest, _EXTRA_OPTIONS: shlex.quote(f"@{path}")}
+    _write_private(path, "".join(f"{_argument(option)}\n" for option in options))
+    other_conf = {key: value for key, value in conf.items() if key != _DEFAULT_OPTIONS}
+    return {**other_conf, _EXTRA_OPTIONS: shlex.quote(f"@{path}")}
 
 
 def _argument(option: str) -> str:
@@ -136,14 +135,14 @@ def command(
     if not started_directly(java):
         return [str(pyspark_home() / "bin" / "spark-submit"), *submit]
     memory = conf.get("spark.driver.memory", _DEFAULT_MEMORY)
-    ours = [*options, *MODULE_OPTIONS, f"-Xmx{memory}", *shlex.split(conf[_EXTRA_OPTIONS])]
-    return [str(java.path), *ours, "-cp", _class_path(conf, jars), _MAIN, *submit]
+    java_options = [*options, *MODULE_OPTIONS, f"-Xmx{memory}", *shlex.split(conf[_EXTRA_OPTIONS])]
+    return [str(java.path), *java_options, "-cp", _class_path(conf, jars), _MAIN, *submit]
 
 
 def archivable(java: Java, conf: Mapping[str, str], jars: Sequence[Path]) -> archive.Classes | None:
     """The classes that an archive could give to a driver; None if its class path rules that out."""
     core = archive.core_of(jars)
-    if not core or not started_directly(java) or any(_others(conf)):
+    if not core or not started_directly(java) or any(_class_path_sources(conf)):
         return None
     options = " ".join(conf.get(key, "") for key in (_DEFAULT_OPTIONS, _EXTRA_OPTIONS))
     return archive.Classes(java, core, archive.is_wide(conf.get("spark.driver.memory", _DEFAULT_MEMORY), options))
@@ -169,13 +168,12 @@ def _locale(env: Mapping[str, str]) -> dict[str, str]:
 
     In another one, C for example, it skips files with other letters than ASCII, without a word (measured).
     """
-    given = env.get("LC_ALL") or env.get("LC_CTYPE") or env.get("LANG") or "C"
-    encoding = given.partition(".")[2].partition("@")[0].replace("-", "")
+    locale = env.get("LC_ALL") or env.get("LC_CTYPE") or env.get("LANG") or "C"
+    encoding = locale.partition(".")[2].partition("@")[0].replace("-", "")
     return {} if encoding.lower() == "utf8" else {"LC_ALL": "C.UTF-8"}
 
 
 def write_properties(path: Path, conf: Mapping[str, str]) -> None:
-    """Write a Java properties file that only its owner can read."""
     _write_private(path, "".join(f"{_escape(key, key=True)}={_escape(value)}\n" for key, value in conf.items()))
 
 
@@ -186,12 +184,12 @@ def _write_private(path: Path, text: str) -> None:
 
 def _class_path(conf: Mapping[str, str], jars: Sequence[Path]) -> str:
     """The user's own jars first, as in Spark's launcher, then settings, Spark, our jars, what a Hadoop cluster adds."""
-    extra, settings, *hadoop = _others(conf)
+    extra, settings, *hadoop = _class_path_sources(conf)
     parts = (extra, settings, local_paths.class_path(archive.class_path(jars)), *hadoop)
     return os.pathsep.join(part for part in parts if part)
 
 
-def _others(conf: Mapping[str, str]) -> tuple[str | None, ...]:
+def _class_path_sources(conf: Mapping[str, str]) -> tuple[str | None, ...]:
     names = ("SPARK_CONF_DIR", "HADOOP_CONF_DIR", "YARN_CONF_DIR")
     return (conf.get(_EXTRA_CLASS_PATH), *(os.environ.get(name) for name in names))
 

@@ -12,7 +12,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from engine.errors import SetupError
-from engine.secrets import without_secrets
+from engine.secrets.scrubber import without_secrets
 from engine.spark._pyspark import pyspark_home
 from engine.spark.java import Java
 
@@ -40,8 +40,7 @@ _SETTINGS: Final = """\
 def download(coordinates: Sequence[str], folder: Path, java: Java, env: Mapping[str, str]) -> Path:
     """Download jars into a folder below the given one, and return it.
 
-    Raises:
-        SetupError: jars-download, if a jar is not there afterwards.
+    Raises SetupError: jars-download, if a jar is not there afterwards.
     """
     out = folder / "out"
     output = _run(_command(coordinates, folder, out, java, env), env)
@@ -53,8 +52,8 @@ def download(coordinates: Sequence[str], folder: Path, java: Java, env: Mapping[
 
 
 def file_name(coordinates: str) -> str:
-    _, artifact, version, *rest = coordinates.split(":")
-    extension, classifier = rest or ("jar", "")
+    _, artifact, version, *type_and_classifier = coordinates.split(":")
+    extension, classifier = type_and_classifier or ("jar", "")
     return f"{'-'.join(filter(None, (artifact, version, classifier)))}.{extension}"
 
 
@@ -155,14 +154,14 @@ def _cause(output: str) -> str:
         # The address is left out: it may hold a mirror's user and password.
         text = re.sub(r"(?<!\s)\s*+\burl=\S++", "", re.sub(r"^\w+Handler: ", "", line.strip()))
         if text:
-            return _plain(text)
+            return _plain_reason(text)
     if re.search(r":: (?:(?!:: ).)+: not found", output):
         return "the repository does not have it"
     lines = [line.strip() for line in output.splitlines() if line.strip()]
     return lines[-1] if lines else "Ivy gave no reason"
 
 
-def _plain(text: str) -> str:
+def _plain_reason(text: str) -> str:
     if "PKIX" in text or "SSLHandshake" in text:
         return f"the repository's certificate is not trusted by this Java ({text.partition(':')[0]})"
     if match := re.match(r"(\S+): (?:Name or service not known|nodename nor servname.*)", text):

@@ -53,8 +53,7 @@ class Classes:
     def key(self) -> str:
         """What the name of their archive begins with; another Java, jar or width gives another.
 
-        Raises:
-            OSError: a file cannot be looked at.
+        Raises OSError: a file cannot be looked at.
         """
         about = [str(self.java.path), self.java.version_text, _stamp(self.java.home / "lib" / "modules")]
         about += [f"{path}:{_stamp(path)}" for path in class_path(self.core)]
@@ -81,8 +80,8 @@ def is_wide(memory: str, options: str = "", env: Mapping[str, str] = os.environ)
         with suppress(ValueError):
             words += shlex.split(text)
     heaps = [word.removeprefix("-Xmx") for word in words if word.startswith("-Xmx")]
-    said = re.fullmatch(r"(\d+)([kmgt]?)b?", (heaps or [memory])[-1].lower())
-    heap = int(said[1]) * _UNITS[said[2]] if said else 0
+    heap_match = re.fullmatch(r"(\d+)([kmgt]?)b?", (heaps or [memory])[-1].lower())
+    heap = int(heap_match[1]) * _UNITS[heap_match[2]] if heap_match else 0
     return heap >= _WIDE_HEAP or any(word in {"-XX:+UseZGC", "-XX:-UseCompressedOops"} for word in words)
 
 
@@ -94,7 +93,6 @@ def archive_folder(env: Mapping[str, str] = os.environ) -> Path | None:
 
 
 def archive_path(classes: Classes, env: Mapping[str, str] = os.environ) -> Path | None:
-    """The archive of some classes; None: there is none that can be used."""
     folder = archive_folder(env)
     if folder is None:
         return None

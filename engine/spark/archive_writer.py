@@ -23,7 +23,7 @@ from typing import Final
 
 from engine import local_paths
 from engine.errors import SetupError
-from engine.secrets import without_secrets
+from engine.secrets.scrubber import without_secrets
 from engine.spark.archive import (
     QUIET,
     SUFFIX,
@@ -37,13 +37,13 @@ from engine.spark.archive import (
 from engine.user_cache import is_own
 
 # Each is 210 MB, and as much again while it is written.
-_KEPT: Final = 3
-_KEPT_BYTES: Final = 1_000_000_000
+_MAX_ARCHIVES: Final = 3
+_MAX_BYTES: Final = 1_000_000_000
 _ROOM: Final = 600_000_000
 _DUMP_SECONDS: Final = 120
 _WRITING: Final = ".writing-"
 _LOCK: Final = ".lock"
-# Its time is that of the attempt; its text why it failed, `_DONE`, or nothing as long as it has not ended.
+# Its time is that of the attempt; its text why it failed, `_EMPTY_OUTCOME`, or nothing as long as it has not ended.
 _ATTEMPT: Final = "tried-"
 _DONE: Final = "written"
 _TRIED_AGAIN_AFTER: Final = 86_400
@@ -55,7 +55,7 @@ _LONGEST: Final = 1800
 _log = logging.getLogger("engine.spark")
 
 
-def begin(classes: Classes, env: Mapping[str, str] = os.environ) -> bool:
+def begin_writing(classes: Classes, env: Mapping[str, str] = os.environ) -> bool:
     """Start a process that writes the archive, unless switched off, without room or tried lately; nobody waits."""
     folder = archive_folder(env)
     if folder is None or env.get(_SWITCH) == "off":
@@ -64,8 +64,8 @@ def begin(classes: Classes, env: Mapping[str, str] = os.environ) -> bool:
         attempt = folder / f"{_ATTEMPT}{classes.key()}"
         unfinished = attempt.exists() and not attempt.read_bytes()
         pause = _UNFINISHED_AGAIN_AFTER if unfinished else _TRIED_AGAIN_AFTER
-        tried = attempt.exists() and time.time() - attempt.stat().st_mtime < pause
-        if tried or shutil.disk_usage(folder).free < _ROOM:
+        tried_lately = attempt.exists() and time.time() - attempt.stat().st_mtime < pause
+        if tried_lately or shutil.disk_usage(folder).free < _ROOM:
             return False
         if unfinished:
             _log.info("Java's class archive was not finished by an earlier attempt: writing it again in the background")
@@ -122,8 +122,7 @@ def last_failure(classes: Classes, env: Mapping[str, str] = os.environ) -> str:
 def only_writer(*, wait: bool, env: Mapping[str, str] = os.environ) -> Iterator[bool]:
     """Be the only writer of archives; yields whether that is so. A reader never waits.
 
-    Raises:
-        SetupError: archive, there is no place for archives.
+    Raises SetupError: archive, there is no place for archives.
     """
     folder = _writable_folder(env)
     try:
@@ -153,8 +152,7 @@ def writing(classes: Classes, env: Mapping[str, str] = os.environ) -> Iterator[t
 
     Whoever reads meanwhile sees the archive that was there before, or none. The caller is the `only_writer`.
 
-    Raises:
-        SetupError: archive, it cannot be written.
+    Raises SetupError: archive, it cannot be written.
     """
     folder = _writable_folder(env)
     try:
@@ -169,7 +167,7 @@ def writing(classes: Classes, env: Mapping[str, str] = os.environ) -> Iterator[t
             if base is not None and not (is_own(base) and _accepted(classes, base)):
                 # The other archive records where this one is, so that it goes to its place first.
                 _dump(classes, Path(name) / base.name)
-                _put(Path(name) / base.name, base)
+                _move_into_place(Path(name) / base.name, base)
             options = (f"-XX:ArchiveClassesAtExit={temporary}", *QUIET)
             yield (*_width(classes), *((f"-XX:SharedArchiveFile={base}",) if base else ()), *options)
             if not temporary.exists() or not _accepted(classes, temporary, base):
@@ -177,7 +175,7 @@ def writing(classes: Classes, env: Mapping[str, str] = os.environ) -> Iterator[t
                 raise SetupError("class-archive", "Java did not write the class archive", hint)
             for old in folder.glob(f"{key}-*{SUFFIX}"):
                 old.unlink(missing_ok=True)
-            _put(temporary, folder / f"{key}-{temporary.stat().st_size}{SUFFIX}")
+            _move_into_place(temporary, folder / f"{key}-{temporary.stat().st_size}{SUFFIX}")
         _forget_old(folder)
     except OSError as error:
         raise _unwritable(error) from error
@@ -215,18 +213,18 @@ def _run(arguments: Sequence[str]) -> subprocess.CompletedProcess[bytes]:
 def _dump(classes: Classes, base: Path) -> None:
     """Write the archive of Java's own classes; raise SetupError, `class-archive`, if that fails."""
     arguments = [str(classes.java.path), *_width(classes), f"-XX:SharedArchiveFile={base}", "-Xshare:dump"]
-    done = _run(arguments)
-    if done.returncode or not base.exists():
+    dump = _run(arguments)
+    if dump.returncode or not base.exists():
         hint = "Sessions start without the archive; try another build of Java 17 or 21."
         raise SetupError("class-archive", "Java did not write its default class archive", hint)
 
 
-def _put(written: Path, place: Path) -> None:
-    written.chmod(0o600)
+def _move_into_place(new_file: Path, place: Path) -> None:
+    new_file.chmod(0o600)
     # After a loss of power a file can have its name and size, and not its content.
-    with written.open("rb") as file:
+    with new_file.open("rb") as file:
         os.fsync(file.fileno())
-    written.replace(place)
+    new_file.replace(place)
 
 
 def _remove_leftovers(folder: Path) -> None:
@@ -237,15 +235,15 @@ def _remove_leftovers(folder: Path) -> None:
 def _forget_old(folder: Path) -> None:
     """Keep the archives that were used last, within a number and a size; what belongs to no archive goes."""
     archives = [path for path in folder.glob(f"*-*{SUFFIX}") if not path.name.startswith("base-")]
-    room, kept = _KEPT_BYTES, set()
+    room, kept_keys = _MAX_BYTES, set()
     for place, path in enumerate(sorted(archives, key=lambda path: path.stat().st_mtime, reverse=True), 1):
         room -= path.stat().st_size
-        if place <= _KEPT and room >= 0:
-            kept.add(path.stem.partition("-")[0])
+        if place <= _MAX_ARCHIVES and room >= 0:
+            kept_keys.add(path.stem.partition("-")[0])
         else:
             path.unlink(missing_ok=True)
     for path in folder.glob(f"base-*{SUFFIX}"):
-        if path.stem.removeprefix("base-") not in kept:
+        if path.stem.removeprefix("base-") not in kept_keys:
             path.unlink(missing_ok=True)
     for path in folder.glob(f"{_ATTEMPT}*"):
         if time.time() - path.stat().st_mtime > _TRIED_AGAIN_AFTER:

@@ -44,19 +44,18 @@ _PYTHON: Final = "spark.pyspark.python"
 def check_masters(master: str) -> None:
     """Ask whether a standalone master accepts connections, before Java starts: Spark itself would try for a minute.
 
-    Raises:
-        SetupError: `cluster-unreachable`: none of them does.
+    Raises SetupError: `cluster-unreachable`: none of them does.
     """
-    found = addresses(master)
+    masters = addresses(master)
     reasons = []
-    for host, port in found:
+    for host, port in masters:
         try:
             socket.create_connection((host.strip("[]"), port), timeout=_CONNECT_SECONDS).close()
         except OSError as error:
             reasons.append(f"{host}:{port}: {error.strerror or error}")
         else:
             return
-    if found:
+    if masters:
         message = f"no Spark master accepts connections at {master} ({'; '.join(reasons)})"
         hint = "Start the cluster, or correct 'spark: {master: ..}' in the target; nothing was written."
         raise SetupError("cluster-unreachable", message, hint)
@@ -65,16 +64,15 @@ def check_masters(master: str) -> None:
 def await_executors(spark: SparkSession, master: str, log: Path) -> None:
     """Wait until executors are there, and no more come: Spark would wait for the first without bound.
 
-    Raises:
-        SetupError: `cluster-without-executors`.
+    Raises SetupError: `cluster-without-executors`.
     """
     deadline = time.monotonic() + _WAIT_SECONDS.get(kind_of(master), _LONG_WAIT_SECONDS)
-    known, since = 0, time.monotonic()
-    while known == 0 or time.monotonic() - since < _SETTLING_SECONDS:
+    executors, changed_at = 0, time.monotonic()
+    while executors == 0 or time.monotonic() - changed_at < _SETTLING_SECONDS:
         count = executor_count(spark)
-        if count != known:
-            known, since = count, time.monotonic()
-        if known == 0 and (time.monotonic() > deadline or is_stopped(spark)):
+        if count != executors:
+            executors, changed_at = count, time.monotonic()
+        if executors == 0 and (time.monotonic() > deadline or is_stopped(spark)):
             message = f"the cluster at {master} started no executor"
             hint = (
                 "Check that its workers have as many free cores and as much memory as an executor asks for "
@@ -94,18 +92,18 @@ def executor_count(spark: SparkSession) -> int:
 
 def usable_cores(spark: SparkSession, conf: Mapping[str, str]) -> int:
     """Return how many tasks run side by side; where the number of executors changes, how many there can be at most."""
-    now = int(spark.sparkContext.defaultParallelism)
-    most = conf.get("spark.dynamicAllocation.maxExecutors", "")
+    current_cores = int(spark.sparkContext.defaultParallelism)
+    max_executors = conf.get("spark.dynamicAllocation.maxExecutors", "")
     cores = conf.get("spark.executor.cores", "1")
-    later = int(most) * int(cores) if most.isdecimal() and cores.isdecimal() else 0
-    return max(_LEAST_CORES, now, later)
+    cores_at_most = int(max_executors) * int(cores) if max_executors.isdecimal() and cores.isdecimal() else 0
+    return max(_LEAST_CORES, current_cores, cores_at_most)
 
 
 def executor_python(master: str, conf: Mapping[str, str]) -> str | None:
     """Return the Python of executors; None: python3 on their path, or the one that PYSPARK_PYTHON names."""
-    named = conf.get(_PYTHON)
-    own = is_on_this_machine(master) or is_loopback(master)
-    return named or (sys.executable if own else None)
+    configured = conf.get(_PYTHON)
+    is_local = is_on_this_machine(master) or is_loopback(master)
+    return configured or (sys.executable if is_local else None)
 
 
 _ASKED: Final = "--add-modules=jdk.incubator.vector"

@@ -49,7 +49,6 @@ class Jar:
 
 
 def jar_sets() -> tuple[str, ...]:
-    """Names of the locked sets."""
     return tuple(_lock())
 
 
@@ -59,13 +58,9 @@ def file_names(name: str) -> tuple[str, ...]:
 
 
 def cache_dir(env: Mapping[str, str] = os.environ) -> Path:
-    """ENGINE_JARS, else headrace/jars in the user's cache folder.
-
-    Raises:
-        SetupError: jars-cache, there is no home.
-    """
-    if own := env.get("ENGINE_JARS"):
-        return Path(own).expanduser().absolute()
+    """ENGINE_JARS, else headrace/jars in the user's cache folder. Raises SetupError: jars-cache, there is no home."""
+    if configured := env.get("ENGINE_JARS"):
+        return Path(configured).expanduser().absolute()
     home = cache_home(env)
     if home is None:
         raise SetupError("jars-cache", "the user has no home folder", "Set ENGINE_JARS to a folder for the jars.")
@@ -83,17 +78,16 @@ def jar_paths(
 ) -> tuple[Path, ...]:
     """Return the verified jars of some sets, fetched first if they are missing and `fetch` allows the network.
 
-    Raises:
-        SetupError: jars-download, jars-checksum or jars-cache.
+    Raises SetupError: jars-download, jars-checksum or jars-cache.
     """
     folder = cache_dir(env)
     jars = _jars(names, lock)
-    missing = [jar for jar in jars if not (folder / jar.file_name).is_file()]
-    if missing and not fetch:
-        listed = ", ".join(jar.file_name for jar in missing)
+    missing_jars = [jar for jar in jars if not (folder / jar.file_name).is_file()]
+    if missing_jars and not fetch:
+        listed = ", ".join(jar.file_name for jar in missing_jars)
         raise SetupError("jars-download", f"jars are missing in {folder}: {listed}", _FETCH_HINT)
-    if missing:
-        _fetch(missing, folder, java or find_java(env), notify or (lambda _: None), env)
+    if missing_jars:
+        _fetch(missing_jars, folder, java or find_java(env), notify or (lambda _: None), env)
     for jar in jars:
         _verify(jar, folder / jar.file_name, env)
     return tuple(folder / jar.file_name for jar in jars)
@@ -163,8 +157,8 @@ def _hash_if_changed(jar: Jar, path: Path, env: Mapping[str, str]) -> str:
         # Without a place for stamps each start hashes, which is slower but right.
         with suppress(EngineError), TargetFolder(stamps) as folder:
             if len(stale := folder.names("")) > _STAMPS:
-                for other in stale:
-                    folder.remove(other)
+                for old_stamp in stale:
+                    folder.remove(old_stamp)
             folder.write(name, expected.encode("ascii"))
     return actual
 

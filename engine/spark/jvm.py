@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import BinaryIO, Final
 
 from engine.errors import ProjectError, SetupError
-from engine.secrets import secret_spans, secret_values
+from engine.secrets.scrubber import secret_spans, secret_values
 from engine.spark import archive
 from engine.spark._command import (
     archivable,
@@ -89,8 +89,7 @@ class LogMask:
 def mask_secrets(descriptor: int, begin: int, end: int) -> None:
     """Overwrite the secrets in a part of a file; line ends in them stay.
 
-    Raises:
-        OSError: the file cannot be read or written.
+    Raises OSError: the file cannot be read or written.
     """
     at = begin
     while at < end:
@@ -139,7 +138,6 @@ class Jvm:
         return self.process.poll() is None
 
     def publish(self) -> None:
-        """Tell PySpark, in this process's environment, to use this JVM."""
         os.environ.update(zip(_GATEWAY_VARIABLES, (str(self.port), self._secret), strict=True))
 
     def stop(self, exit_seconds: float = EXIT_SECONDS) -> None:
@@ -174,26 +172,25 @@ def start_jvm(
 ) -> Jvm:
     """Start a driver JVM and hand its gateway to PySpark through the environment.
 
-    Raises:
-        SetupError: java-start, with the last thing the JVM said.
+    Raises SetupError: java-start, with the last thing the JVM said.
     """
     with ExitStack() as undo:
         # tempfile makes the folder 0700: the properties and the gateway's secret pass through it.
         folder = Path(undo.enter_context(tempfile.TemporaryDirectory(prefix="headrace-")))
         properties, connection = folder / "spark.properties", folder / "connection"
-        own = undo.enter_context(scratch(conf))
-        placed = _with_crash_report(_in_scratch(conf, own), log_dir)
+        own_scratch = undo.enter_context(scratch(conf))
+        placed = _with_crash_report(_in_scratch(conf, own_scratch), log_dir)
         own_conf = with_jars(java, driver_conf(placed, memory, log_level), jars)
         full_conf = with_options_file(own_conf, folder / "java.options")
         write_properties(properties, full_conf)
         log, output = log_dir / LOG_NAME, undo.enter_context(open_log(log_dir))
         start_of_log = os.fstat(output.fileno()).st_size
         classes = archivable(java, own_conf, jars)
-        stored = archive.archive_path(classes) if classes and not archiving else None
-        options = archiving or (archive.reading(classes, stored) if classes and stored else ())
+        class_archive = archive.archive_path(classes) if classes and not archiving else None
+        options = archiving or (archive.reading(classes, class_archive) if classes and class_archive else ())
         arguments = command(java, full_conf, properties, jars, options)
-        env = {**environment(java, connection), LOCAL_DIRS: ",".join(map(str, own.folders))}
-        process = _spawn(arguments, env, output, (*inherit_fds, *own.locks), umask)
+        env = {**environment(java, connection), LOCAL_DIRS: ",".join(map(str, own_scratch.folders))}
+        process = _spawn(arguments, env, output, (*inherit_fds, *own_scratch.locks), umask)
         _running.add(process)
         on_failure = undo.enter_context(ExitStack())
         # It has nothing to put in order yet, and does not see that its input ends before it has loaded Spark.
@@ -201,16 +198,16 @@ def start_jvm(
         meanwhile()
         port, secret = _handshake(process, connection, log, start_of_log)
         on_failure.pop_all()
-    archived = archiving or (stored is not None and archive.is_mapped(process.pid, stored))
-    jvm = Jvm(process, port, log, secret, own.folders, None if archived else classes, LogMask(log))
+    archived = archiving or (class_archive is not None and archive.is_mapped(process.pid, class_archive))
+    jvm = Jvm(process, port, log, secret, own_scratch.folders, None if archived else classes, LogMask(log))
     jvm.publish()
     return jvm
 
 
-def _in_scratch(conf: Mapping[str, str], own: Scratch) -> dict[str, str]:
+def _in_scratch(conf: Mapping[str, str], own_scratch: Scratch) -> dict[str, str]:
     """The configuration with Java's temporary folder; options given by the caller come behind it, and win."""
     key = "spark.driver.extraJavaOptions"
-    return {**conf, key: f"{shlex.quote(f'-Djava.io.tmpdir={own.folders[0]}')} {conf.get(key, '')}".strip()}
+    return {**conf, key: f"{shlex.quote(f'-Djava.io.tmpdir={own_scratch.folders[0]}')} {conf.get(key, '')}".strip()}
 
 
 def _with_crash_report(conf: Mapping[str, str], log_dir: Path) -> dict[str, str]:
@@ -221,8 +218,8 @@ def _with_crash_report(conf: Mapping[str, str], log_dir: Path) -> dict[str, str]
     """
     key = "spark.driver.extraJavaOptions"
     # Java takes a percent sign for the beginning of a variable, and two of them for one.
-    ours = f"-XX:ErrorFile={str(log_dir.absolute()).replace('%', '%%')}/hs_err_pid%p.log"
-    return {**conf, key: f"{shlex.quote(ours)} -XX:-CreateCoredumpOnCrash {conf.get(key, '')}".strip()}
+    error_file = f"-XX:ErrorFile={str(log_dir.absolute()).replace('%', '%%')}/hs_err_pid%p.log"
+    return {**conf, key: f"{shlex.quote(error_file)} -XX:-CreateCoredumpOnCrash {conf.get(key, '')}".strip()}
 
 
 def open_log(log_dir: Path) -> BinaryIO:
@@ -233,7 +230,7 @@ def open_log(log_dir: Path) -> BinaryIO:
         SetupError: java-start, it cannot be written.
     """
     # Errors of Spark quote rows and settings: the log is for its owner.
-    with TargetFolder(log_dir.parent, given=True) as folder:
+    with TargetFolder(log_dir.parent, keep_mode=True) as folder:
         try:
             log = folder.append(f"{log_dir.name}/{LOG_NAME}")
         except ProjectError as error:
@@ -272,8 +269,8 @@ def _handshake(process: subprocess.Popen[bytes], connection: Path, log: Path, st
     # The gateway renames a complete file into place.
     while not connection.exists():
         if process.poll() is not None:
-            said = _last_words(log, start_of_log)
-            raise SetupError("java-start", f"Java ended while Spark was starting: {said}", f"See {log}.")
+            last_words = _last_words(log, start_of_log)
+            raise SetupError("java-start", f"Java ended while Spark was starting: {last_words}", f"See {log}.")
         if time.monotonic() > deadline:
             late = f"Spark did not start within {_START_SECONDS:.0f} seconds"
             raise SetupError("java-start", late, f"See {log}.")
@@ -302,9 +299,9 @@ def _last_words(log: Path, start: int) -> str:
     with log.open("rb") as file:
         file.seek(max(start, log.stat().st_size - _TAIL_BYTES))
         lines = file.read().decode(errors="replace").splitlines()
-    said = [line.strip() for line in lines if line.strip() and not _is_noise(line)]
-    causes = [line for line in said if line.startswith("Caused by: ")]
-    line = (causes or said or ["it gave no reason."])[-1]
+    messages = [line.strip() for line in lines if line.strip() and not _is_noise(line)]
+    causes = [line for line in messages if line.startswith("Caused by: ")]
+    line = (causes or messages or ["it gave no reason."])[-1]
     return re.sub(r'^(Caused by|Exception in thread "[^"]*"):? ', "", line)
 
 

@@ -47,8 +47,7 @@ def scratch(conf: Mapping[str, str], env: Mapping[str, str] = os.environ) -> Ite
 
     The folders stay when the block ends; see `remove`.
 
-    Raises:
-        SetupError: java-start, one of the folders cannot be made.
+    Raises SetupError: java-start, one of the folders cannot be made.
     """
     folders: list[Path] = []
     locks: list[int] = []
@@ -74,13 +73,13 @@ def scratch(conf: Mapping[str, str], env: Mapping[str, str] = os.environ) -> Ite
 
 
 def _parents(conf: Mapping[str, str], env: Mapping[str, str]) -> list[Path]:
-    named = env.get(LOCAL_DIRS) or conf.get(LOCAL_DIR) or ""
-    chosen = [Path(part.strip()).absolute() for part in named.split(",") if part.strip()]
+    dirs_text = env.get(LOCAL_DIRS) or conf.get(LOCAL_DIR) or ""
+    parents = [Path(part.strip()).absolute() for part in dirs_text.split(",") if part.strip()]
     default = tempfile.gettempdir()
-    if not chosen and "," in default:
+    if not parents and "," in default:
         message = f"Spark's temporary folder {default} has a comma in its path, which separates two folders"
         raise SetupError("java-start", message, f"Set {LOCAL_DIR}, or the variable TMPDIR, to another folder.")
-    return chosen or [Path(default)]
+    return parents or [Path(default)]
 
 
 def remove(folders: Sequence[Path]) -> None:

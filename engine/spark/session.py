@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Final, Self
 
 from engine import kill_points, local_paths
 from engine.errors import SetupError
-from engine.secrets import scrubber
+from engine.secrets.scrubber import scrubber
 from engine.spark import archive_writer, checkpoint_files, local_files, record_readers
 from engine.spark._command import AVRO_LIMITS, STACK
 from engine.spark.archive import OPTION_VARIABLES
@@ -67,7 +67,7 @@ _LOCAL_STATE_PARTITIONS: Final = "2"
 _COMPILED_QUERIES: Final = "1000"
 # Each tenth micro-batch writes the list of all files that a stream has read. Spark keeps those of ten minutes, for
 # object stores that show files late: 2,200 files and 33 MB after an hour of one file a second.
-_LOG_KEPT: Final = "1m"
+_LOG_CLEANUP_DELAY: Final = "1m"
 # Spark looks at more than 32 files of a micro-batch in a job of its own, with a task for each of them, up to 10,000.
 # The threads of one machine share them as well in a few tasks: 2,000 small files are read in a fifth of the time.
 _LISTING_TASKS: Final = {"spark.sql.sources.parallelPartitionDiscovery.parallelism": "16"}
@@ -105,7 +105,7 @@ class Session:
     def close(self, exit_seconds: float = EXIT_SECONDS) -> None:
         _close(self.jvm, self.spark, own_python=self._own_python, exit_seconds=exit_seconds)
         if self._keep_classes and self.jvm.missed is not None:
-            archive_writer.begin(self.jvm.missed)
+            archive_writer.begin_writing(self.jvm.missed)
 
     def __enter__(self) -> Self:
         return self
@@ -179,8 +179,8 @@ def session_conf(settings: SessionSettings) -> dict[str, str]:
     conf |= {**PINNED, "spark.master": settings.master, "spark.app.name": settings.app_name}
     if not settings.local:
         # On one machine it would make the one executor fetch the driver's own jars, 60 MB copied at each start.
-        ours = map(local_paths.encoded, (checkpoint_files.JAR, record_readers.JAR, *settings.jar_paths))
-        conf["spark.jars"] = ",".join(filter(None, [*ours, conf.get("spark.jars", "")]))
+        own_jars = map(local_paths.encoded, (checkpoint_files.JAR, record_readers.JAR, *settings.jar_paths))
+        conf["spark.jars"] = ",".join(filter(None, [*own_jars, conf.get("spark.jars", "")]))
     if not settings.local:
         conf[_EXECUTOR_OPTIONS] = " ".join((STACK, *AVRO_LIMITS, conf.get(_EXECUTOR_OPTIONS, ""))).strip()
     if settings.brief and settings.local:
@@ -200,22 +200,22 @@ def _redacted(conf: dict[str, str]) -> dict[str, str]:
     it, as a secret in it would be shown itself.
     """
     clean = scrubber()
-    named = [key for key, value in conf.items() if key not in _REDACTING and clean(value) != value]
-    if named:
+    secret_keys = [key for key, value in conf.items() if key not in _REDACTING and clean(value) != value]
+    if secret_keys:
         # The event log lists Hadoop's own settings too, by their names without the prefix (measured).
-        hadoop = [key.removeprefix("spark.hadoop.") for key in named]
-        names = "|".join(sorted(re.escape(key) for key in {*named, *hadoop}))
+        hadoop = [key.removeprefix("spark.hadoop.") for key in secret_keys]
+        names = "|".join(sorted(re.escape(key) for key in {*secret_keys, *hadoop}))
         conf |= {key: f"{conf[key]}|^(?:{names})$" for key in _REDACTING}
     return conf
 
 
 def _brief(conf: Mapping[str, str]) -> str:
     """Java's first compiler alone, and its serial collector unless another one is chosen: two are an error."""
-    given = " ".join(
+    user_options = " ".join(
         (*(conf.get(key, "") for key in (_DRIVER_OPTIONS, "spark.driver.defaultJavaOptions")),
          *(os.environ.get(name, "") for name in OPTION_VARIABLES))
     )  # fmt: skip
-    collector = "" if re.search(r"-XX:\+Use\w+GC\b", given) else " -XX:+UseSerialGC"
+    collector = "" if re.search(r"-XX:\+Use\w+GC\b", user_options) else " -XX:+UseSerialGC"
     return f"-XX:TieredStopAtLevel=1{collector}"
 
 
@@ -261,7 +261,7 @@ def _defaults(settings: SessionSettings) -> dict[str, str]:
             "spark.hadoop.fs.permissions.umask-mode": f"{settings.umask:03o}",
             _SHUFFLE: _LOCAL_STATE_PARTITIONS,
             **_LISTING_TASKS,
-            "spark.sql.streaming.fileSource.log.cleanupDelay": _LOG_KEPT,
+            "spark.sql.streaming.fileSource.log.cleanupDelay": _LOG_CLEANUP_DELAY,
         }
     return conf
 
@@ -318,12 +318,12 @@ def _unwarned() -> Iterator[None]:
 @contextmanager
 def _own_interrupts() -> Iterator[None]:
     """Keep what Ctrl-C does: PySpark's handler asks the JVM to cancel its jobs, and fails where there is no answer."""
-    ours = signal.getsignal(signal.SIGINT)
+    own_handler = signal.getsignal(signal.SIGINT)
     try:
         yield
     finally:
-        if ours is not None and threading.current_thread() is threading.main_thread():
-            signal.signal(signal.SIGINT, ours)
+        if own_handler is not None and threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGINT, own_handler)
 
 
 def _one_line(trace: str) -> str:
@@ -335,12 +335,12 @@ def _one_line(trace: str) -> str:
 
 @contextmanager
 def _closing_on_failure(jvm: Jvm | SubmittedJvm, *, own_python: bool) -> Iterator[None]:
-    done = False
+    has_succeeded = False
     try:
         yield
-        done = True
+        has_succeeded = True
     finally:
-        if not done:
+        if not has_succeeded:
             _close(jvm, None, own_python=own_python)
 
 
@@ -364,46 +364,50 @@ def _close(
                     spark.stop()
 
 
-_MOST_NAMES: Final = 3
+_MAX_NAMES: Final = 3
 # Settings that name files which Java reads when it starts.
 _FILES: Final = ("spark.jars", "spark.driver.extraClassPath", "spark.files", "spark.submit.pyFiles")
 
 Stamps = Mapping[str, tuple[int, int, int]]
 
 
-def why_restart(made: SessionSettings, wanted: SessionSettings, stamps: Stamps) -> str:
+def why_restart(current_settings: SessionSettings, new_settings: SessionSettings, stamps: Stamps) -> str:
     """Return why another session is needed, without secret values; empty: the one that is open will do."""
-    if made.master != wanted.master:
-        return f"spark master is now {wanted.master}"
-    changed = sorted(key for key in {*made.conf, *wanted.conf} if made.conf.get(key) != wanted.conf.get(key))
-    if changed:
-        return f"{_listed(changed)} changed"
-    missing = [path.name for path in wanted.jar_paths if path not in made.jar_paths]
-    if missing:
-        return f"it needs {_listed(missing)}"
-    if made.umask != wanted.umask:
+    if current_settings.master != new_settings.master:
+        return f"spark master is now {new_settings.master}"
+    changed_keys = sorted(
+        key
+        for key in {*current_settings.conf, *new_settings.conf}
+        if current_settings.conf.get(key) != new_settings.conf.get(key)
+    )
+    if changed_keys:
+        return f"{_listed(changed_keys)} changed"
+    missing_jars = [path.name for path in new_settings.jar_paths if path not in current_settings.jar_paths]
+    if missing_jars:
+        return f"it needs {_listed(missing_jars)}"
+    if current_settings.umask != new_settings.umask:
         return "the permissions of the lake's folder changed"
-    if made.java != wanted.java:
+    if current_settings.java != new_settings.java:
         return "Java is another one"
-    replaced = sorted(name for name, stamp in file_stamps(wanted.conf).items() if stamps.get(name) != stamp)
-    return f"{_listed(Path(name).name for name in replaced)} was replaced" if replaced else ""
+    replaced_files = sorted(name for name, stamp in file_stamps(new_settings.conf).items() if stamps.get(name) != stamp)
+    return f"{_listed(Path(name).name for name in replaced_files)} was replaced" if replaced_files else ""
 
 
 def file_stamps(conf: Mapping[str, str]) -> Stamps:
-    found = {}
+    stamps = {}
     for key in _FILES:
         for part in conf.get(key, "").replace(":/", "\0/").replace(":", ",").replace("\0/", ":/").split(","):
-            path = Path(local_paths.of_location(local_paths.decoded(part.strip())) or part.strip())
+            path = Path(local_paths.path_of_location(local_paths.decoded(part.strip())) or part.strip())
             try:
                 stat = path.stat()
             except (OSError, ValueError):
                 continue
             if part.strip() and path.is_file():
-                found[str(path)] = (stat.st_mtime_ns, stat.st_size, stat.st_ino)
-    return found
+                stamps[str(path)] = (stat.st_mtime_ns, stat.st_size, stat.st_ino)
+    return stamps
 
 
 def _listed(names: Iterable[str]) -> str:
     listed = list(names)
-    rest = len(listed) - _MOST_NAMES
-    return ", ".join(listed[:_MOST_NAMES]) + (f" and {rest} more" if rest > 0 else "")
+    unlisted = len(listed) - _MAX_NAMES
+    return ", ".join(listed[:_MAX_NAMES]) + (f" and {unlisted} more" if unlisted > 0 else "")

@@ -32,7 +32,6 @@ _SYSTEM_BUNDLES: Final = (
 
 
 def trusted_certificates(env: Mapping[str, str] = os.environ) -> tuple[bytes, ...]:
-    """The DER certificates of the first bundle that Python would use; empty if there is none."""
     for bundle in _bundles(env):
         # Loaded by OpenSSL rather than cut out of the text, so that Java never meets a broken entry.
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
@@ -66,8 +65,8 @@ def trust_store_options(path: Path, env: Mapping[str, str] = os.environ) -> list
 
 
 def _bundles(env: Mapping[str, str]) -> Iterator[str]:
-    named = [env.get(name) for name in _BUNDLE_VARIABLES]
-    for candidate in (*named, ssl.get_default_verify_paths().cafile, *_SYSTEM_BUNDLES):
+    configured = [env.get(name) for name in _BUNDLE_VARIABLES]
+    for candidate in (*configured, ssl.get_default_verify_paths().cafile, *_SYSTEM_BUNDLES):
         if candidate and Path(candidate).is_file():
             yield candidate
 

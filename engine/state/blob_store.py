@@ -109,8 +109,8 @@ class Folder:
 
     def entries(self, prefix: str) -> tuple[tuple[str, bool], ...]:
         try:
-            with os.scandir(f"{self.root}/{prefix}") as found:
-                return tuple(sorted((entry.name, entry.is_dir()) for entry in found))
+            with os.scandir(f"{self.root}/{prefix}") as scanned:
+                return tuple(sorted((entry.name, entry.is_dir()) for entry in scanned))
         except (FileNotFoundError, NotADirectoryError):
             return ()
         except OSError as error:
@@ -128,22 +128,20 @@ class Folder:
             path.unlink(missing_ok=True)
 
     def remove(self, keys: Iterable[str]) -> None:
-        """Remove files; those that are not there are no error."""
         for key in keys:
             (self.root / key).unlink(missing_ok=True)
 
     def copy(self, key: str, to: str) -> bool:
-        found = self.get(key)
-        if found is not None:
-            self.put(to, found)
-        return found is not None
+        copied = self.get(key)
+        if copied is not None:
+            self.put(to, copied)
+        return copied is not None
 
 
 def content(path: Path | str) -> bytes:
     """The content of a regular file; the state may have come with a project, where a link or a pipe has its name.
 
-    Raises:
-        OSError: it cannot be read, or is something else.
+    Raises OSError: it cannot be read, or is something else.
     """
     try:
         return read_regular(path, MOST_BYTES)
@@ -152,14 +150,10 @@ def content(path: Path | str) -> bytes:
 
 
 def make_private(folder: Path) -> None:
-    """Make a folder and those above it that are missing, for the owner only.
-
-    Raises:
-        StateError: `state-unwritable`.
-    """
-    missing = [p for p in (folder, *folder.parents) if not p.exists()]
+    """Make a folder and those above it that are missing, for the owner only. Raises StateError: `state-unwritable`."""
+    missing_folders = [p for p in (folder, *folder.parents) if not p.exists()]
     try:
-        for path in reversed(missing):
+        for path in reversed(missing_folders):
             path.mkdir(mode=PRIVATE, exist_ok=True)
     except OSError as error:
         raise unwritable(folder, error) from error
@@ -171,7 +165,7 @@ def unwritable(path: Path, error: OSError) -> StateError:
 
 
 def unreadable(path: Path, error: OSError) -> StateError:
-    hint = "Make it readable, or restore it from a backup: it records what the table contains."
+    hint = "Make it readable, or restore it from a backup: it records the content of the table."
     return StateError("state-unreadable", f"{path} cannot be read: {error.strerror}", hint)
 
 
@@ -235,10 +229,10 @@ class S3Store:
     def age(self, key: str) -> float | None:
         from email.utils import parsedate_to_datetime
 
-        found = self._head(key)
-        if found is None or not (now := found["ResponseMetadata"]["HTTPHeaders"].get("date")):
+        head = self._head(key)
+        if head is None or not (date_header := head["ResponseMetadata"]["HTTPHeaders"].get("date")):
             return None
-        age: float = (parsedate_to_datetime(now) - found["LastModified"]).total_seconds()
+        age: float = (parsedate_to_datetime(date_header) - head["LastModified"]).total_seconds()
         return max(age, 0.0)
 
     def list(self, prefix: str) -> tuple[str, ...]:
@@ -268,8 +262,8 @@ class S3Store:
                 if len(objects) == 1:
                     self.client().delete_object(Bucket=self.bucket, **objects[0])
                     continue
-                done = self.client().delete_objects(Bucket=self.bucket, Delete={"Objects": objects, "Quiet": True})
-            for error in done.get("Errors", ()):
+                response = self.client().delete_objects(Bucket=self.bucket, Delete={"Objects": objects, "Quiet": True})
+            for error in response.get("Errors", ()):
                 message = f"{self.uri}/{error['Key']} cannot be removed: {error.get('Message') or error.get('Code')}"
                 raise StateError("state-unwritable", message, "Check that the login may delete there.")
 
@@ -290,17 +284,17 @@ class S3Store:
         for page in self._pages(begin):
             yield from (entry["Key"] for entry in page.get("Contents", ()))
 
-    def _pages(self, begin: str, **asked: str) -> Iterator[dict[str, Any]]:
-        yield from listing(self.client(), f"{self.uri}/{begin}", Bucket=self.bucket, Prefix=begin, **asked)
+    def _pages(self, begin: str, **parameters: str) -> Iterator[dict[str, Any]]:
+        yield from listing(self.client(), f"{self.uri}/{begin}", Bucket=self.bucket, Prefix=begin, **parameters)
 
     def _head(self, key: str) -> dict[str, Any] | None:
         from botocore.exceptions import ClientError
 
         with s3_errors(f"{self.uri}/{key}"):
             try:
-                answer: dict[str, Any] = self.client().head_object(Bucket=self.bucket, Key=key)
+                response: dict[str, Any] = self.client().head_object(Bucket=self.bucket, Key=key)
             except ClientError as error:
                 if is_missing(error):
                     return None
                 raise
-        return answer
+        return response

@@ -58,13 +58,15 @@ def _parsed(line: str) -> object:
     return parsed
 
 
-def ended(known: Mapping[str, Sequence[str]], batch: int, digest: str) -> dict[str, Sequence[str]]:
-    before = {number: digests for number, digests in known.items() if number == str(batch - 1)}
-    return {**before, str(batch): [digest]}
+def with_digest(ends: Mapping[str, Sequence[str]], batch: int, digest: str) -> dict[str, Sequence[str]]:
+    previous_batch = {number: digests for number, digests in ends.items() if number == str(batch - 1)}
+    return {**previous_batch, str(batch): [digest]}
 
 
-def moved(known: Mapping[str, Sequence[str]], batch: int, digests: Iterable[str]) -> dict[str, Sequence[str]]:
-    return {**known, str(batch): list(digests)}
+def with_moved_digests(
+    ends: Mapping[str, Sequence[str]], batch: int, digests: Iterable[str]
+) -> dict[str, Sequence[str]]:
+    return {**ends, str(batch): list(digests)}
 
 
 # What Spark writes for a source that has none (OffsetSeqLog).
@@ -72,7 +74,6 @@ _NO_OFFSET = "-"
 
 
 def query_id(checkpoint: StatePath) -> str | None:
-    """The id of the streaming query, or None if it never started."""
     try:
         identifier = msgspec.json.decode(content(checkpoint / "metadata")).get("id")
     except (OSError, ValueError, AttributeError, RecursionError):
@@ -106,10 +107,15 @@ def beginnings(checkpoint: StatePath) -> list[dict[str, Any]]:
         names = sorted(names_in(folder))
     except OSError:
         return []
-    begun = [written for name in names for part in ("0", "offsets/0") if (written := _content(folder / name / part))]
+    first_offsets = [
+        file_content
+        for name in names
+        for part in ("0", "offsets/0")
+        if (file_content := _content(folder / name / part))
+    ]
     # A source that keeps its beginning writes a version line and JSON (Spark's HDFSMetadataLog), or JSON alone.
-    lines = [text.decode(errors="replace").splitlines()[-1:] for text in begun]
-    return _objects(line for found in lines for line in found)
+    lines = [text.decode(errors="replace").splitlines()[-1:] for text in first_offsets]
+    return _objects(line for last_lines in lines for line in last_lines)
 
 
 def is_unread(checkpoint: StatePath) -> bool:
@@ -117,9 +123,9 @@ def is_unread(checkpoint: StatePath) -> bool:
     batch = last_started(checkpoint)
     if batch is None:
         return True
-    begun, offsets = beginnings(checkpoint), offset_lines(checkpoint, batch)
+    first_offsets, offsets = beginnings(checkpoint), offset_lines(checkpoint, batch)
     lines = content(checkpoint / "offsets" / str(batch)).decode(errors="replace").splitlines()[2:]
-    return all(line == _NO_OFFSET or offset in begun for line, offset in zip(lines, offsets, strict=True))
+    return all(line == _NO_OFFSET or offset in first_offsets for line, offset in zip(lines, offsets, strict=True))
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,21 +143,20 @@ class OffsetsLog:
 
 
 def read_offsets(checkpoint: StatePath, batch: int | None) -> OffsetsLog | None:
-    """The log of a micro-batch; None: there is none, or it cannot be read."""
     if batch is None:
         return None
     try:
-        written = content(checkpoint / "offsets" / str(batch))
-        _, *lines = written.decode(errors="replace").splitlines()
+        file_content = content(checkpoint / "offsets" / str(batch))
+        _, *lines = file_content.decode(errors="replace").splitlines()
     except (OSError, ValueError):
         return None
     head = next(iter(_objects(lines[:1])), {})
-    known, mark = head.get("conf"), head.get("batchWatermarkMs")
+    conf, mark = head.get("conf"), head.get("batchWatermarkMs")
     return OffsetsLog(
-        {str(key): str(value) for key, value in known.items()} if isinstance(known, dict) else {},
+        {str(key): str(value) for key, value in conf.items()} if isinstance(conf, dict) else {},
         mark if isinstance(mark, int) else None,
         tuple(next(iter(_objects([line])), None) for line in lines[1:]),
-        digest_of(written),
+        digest_of(file_content),
     )
 
 
@@ -182,27 +187,27 @@ def operator_folders(checkpoint: StatePath) -> dict[StatePath, str]:
 
     `state/<n>/_metadata` has a version line and JSON with `operatorInfo` (Spark class OperatorStateMetadata).
     """
-    found: dict[StatePath, str] = {}
+    names_by_folder: dict[StatePath, str] = {}
     for path in sorted((checkpoint / "state").glob("*/_metadata/**/*")):
         if path.is_file() and not path.name.startswith("."):
             lines = path.read_text(encoding="utf-8", errors="replace").splitlines()[1:]
             folder = checkpoint / "state" / names_below(path, checkpoint / "state")[0]
             for value in _objects(lines):
                 info = value.get("operatorInfo")
-                found[folder] = str(info.get("operatorName") if isinstance(info, dict) else None)
-    return found
+                names_by_folder[folder] = str(info.get("operatorName") if isinstance(info, dict) else None)
+    return names_by_folder
 
 
 def _objects(lines: Iterable[str]) -> list[dict[str, Any]]:
-    found = []
+    documents = []
     for line in lines:
         try:
             value = msgspec.json.decode(line)
         except (ValueError, RecursionError):
             continue
         if isinstance(value, dict):
-            found.append(value)
-    return found
+            documents.append(value)
+    return documents
 
 
 def _content(path: StatePath) -> bytes | None:
@@ -232,8 +237,8 @@ def next_watermark(checkpoint: StatePath) -> int | None:
     if batch is None:
         return None
     lines = content(checkpoint / "commits" / str(batch)).decode(errors="replace").splitlines()
-    found = _objects(lines[1:])
-    mark = found[0].get("nextBatchWatermarkMs") if found else None
+    documents = _objects(lines[1:])
+    mark = documents[0].get("nextBatchWatermarkMs") if documents else None
     return mark or None if isinstance(mark, int) else None
 
 
@@ -250,18 +255,18 @@ class Damage:
     files: tuple[StatePath, ...]
 
 
-def find_damage(checkpoint: StatePath, named: StatePath | None = None) -> Damage | None:
-    """Return what is wrong with the newest logs, all that Spark reads; `named` gives the names in the answer."""
+def find_damage(checkpoint: StatePath, shown_root: StatePath | None = None) -> Damage | None:
+    """Return what is wrong with the newest logs, all that Spark reads; `shown_root` gives the names in the answer."""
     for log in (OFFSETS, COMMITS):
         folder = checkpoint / log
         names = _names(folder)
-        whole = _numbers(names)
+        complete = _numbers(names)
         sums = _numbers([name[1 : -len(_SUM)] for name in names if name.startswith(".") and name.endswith(_SUM)])
-        newest = max(whole | sums, default=None)
-        if newest is None or (newest in whole and _readable(folder / str(newest), log)):
+        newest = max(complete | sums, default=None)
+        if newest is None or (newest in complete and _readable(folder / str(newest), log)):
             continue
-        left = [name for name in (str(newest), f".{newest}{_SUM}") if (folder / name).exists()]
-        return Damage(log, newest, tuple((named or checkpoint) / log / name for name in left))
+        remaining_files = [name for name in (str(newest), f".{newest}{_SUM}") if (folder / name).exists()]
+        return Damage(log, newest, tuple((shown_root or checkpoint) / log / name for name in remaining_files))
     return None
 
 

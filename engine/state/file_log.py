@@ -59,8 +59,7 @@ def _is_log(folder: StatePath) -> bool:
 def reaches(checkpoint: StatePath, source: int, batch: int | None) -> int:
     """The last entry that a micro-batch reads; -1: none, or there is no such batch.
 
-    Raises:
-        StateError: `state-unreadable`: nobody knows; files might be taken for read that are not.
+    Raises StateError: `state-unreadable`: nobody knows; files might be taken for read that are not.
     """
     if batch is None:
         return -1
@@ -97,20 +96,20 @@ def _numbers(checkpoint: StatePath) -> list[int] | None:
         raise _unreadable(path, error) from error
 
 
-def logged(checkpoint: StatePath, source: int, *, after: int = -1, to: int | None = None) -> Iterator[Logged]:
+def logged(checkpoint: StatePath, source: int, *, after_entry: int = -1, to: int | None = None) -> Iterator[Logged]:
     folder = checkpoint / "sources" / str(source)
     numbers = {name: number for name in names_in(folder) if (number := _number(name)) is not None}
     compact = max((n for name, n in numbers.items() if name.endswith(_COMPACT)), default=-1)
-    whole = after < compact
+    needs_compact = after_entry < compact
     for name, number in sorted(numbers.items(), key=lambda item: item[1]):
-        if number > compact or (whole and number == compact and name.endswith(_COMPACT)):
+        if number > compact or (needs_compact and number == compact and name.endswith(_COMPACT)):
             yield from (
-                file for file in _files(folder / name) if after < file.entry and (to is None or file.entry <= to)
+                file for file in _files(folder / name) if after_entry < file.entry and (to is None or file.entry <= to)
             )
 
 
-def files_of_entries(checkpoint: StatePath, line: int, after: int, to: int) -> int:
-    """Count the files of a source's entries behind `after` up to `to`, without listing the log.
+def files_of_entries(checkpoint: StatePath, line: int, after_entry: int, to: int) -> int:
+    """Count the files of a source's entries behind `after_entry` up to `to`, without listing the log.
 
     Raises:
         OSError, ValueError, LookupError: the log is another than Spark writes.
@@ -119,10 +118,10 @@ def files_of_entries(checkpoint: StatePath, line: int, after: int, to: int) -> i
     numbers = _numbers(checkpoint)
     folder = checkpoint / "sources" / str(line if numbers is None else numbers[line])
     count = 0
-    for entry in range(after + 1, to + 1):
+    for entry in range(after_entry + 1, to + 1):
         path = folder / str(entry)
-        found = _files(path if path.is_file() else folder / f"{entry}{_COMPACT}")
-        count += sum(file.entry == entry for file in found)
+        entry_files = _files(path if path.is_file() else folder / f"{entry}{_COMPACT}")
+        count += sum(file.entry == entry for file in entry_files)
     return count
 
 
@@ -142,15 +141,14 @@ def _files(path: StatePath) -> Iterator[Logged]:
 
 
 def _unreadable(path: StatePath, error: Exception) -> StateError:
-    hint = "Restore the state from a backup: the file records what a stream has read."
+    hint = "Restore the state from a backup: the file records the position of a stream."
     return StateError("state-unreadable", f"{path} cannot be read: {error}", hint)
 
 
 def accepted_times(generation: StatePath) -> dict[str, int]:
     """The times of files, by URI, that count instead of those in Spark's log of a generation (its folder).
 
-    Raises:
-        StateError: `state-unreadable`.
+    Raises StateError: `state-unreadable`.
     """
     path = generation / ACCEPTED
     try:

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 
 from engine.characters import whole_number
 from engine.state import checkpoint as spark_checkpoint
-from engine.state.checkpoint import digest_of, moved
+from engine.state.checkpoint import digest_of, with_moved_digests
 from engine.state.file_log import file_sources
 from engine.state.model_state import ModelState, TableState
 from engine.state.state_path import StatePath, content, names_below, remove_tree, store_of
@@ -27,7 +27,7 @@ from engine.state.taken_over import is_note
 _MODEL_FILE, _FACTS = "model.json", "facts"
 
 
-def begun(checkpoint: StatePath) -> bool:
+def has_beginnings(checkpoint: StatePath) -> bool:
     return spark_checkpoint.last_started(checkpoint) is not None or any(_noted(checkpoint))
 
 
@@ -37,14 +37,14 @@ def keep_beginnings(checkpoint: StatePath) -> None:
     A kill on the way leaves the beginnings whole: a later call removes the rest.
     """
     generation = checkpoint.parent
-    kept = {path for note in _noted(checkpoint) for path in (note, note.with_name(f".{note.name}.crc"))}
+    kept_paths = {path for note in _noted(checkpoint) for path in (note, note.with_name(f".{note.name}.crc"))}
     # Without its offsets and metadata a checkpoint has no query; they go first.
     for name in ("metadata", "offsets", "commits", "state"):
         _remove(checkpoint / name)
         _remove(checkpoint / f".{name}.crc")
     for path in sorted(generation.rglob("*"), reverse=True):
         parts = names_below(path, generation)
-        if parts[0] in {_MODEL_FILE, _FACTS} or is_note(parts[0]) or path in kept:
+        if parts[0] in {_MODEL_FILE, _FACTS} or is_note(parts[0]) or path in kept_paths:
             continue
         if path.is_dir() and not path.is_symlink():
             if not any(path.iterdir()):
@@ -70,17 +70,17 @@ def _remove(path: StatePath) -> None:
 class MovedOffsets:
     path: StatePath
     batch: int
-    before: bytes
-    after: bytes
+    old_content: bytes
+    new_content: bytes
 
     def write(self, folder: TableState, state: ModelState) -> ModelState:
         """Move the offsets; return the saved state, which noted before that they are moved."""
-        digests = (digest_of(self.before), digest_of(self.after))
-        noted = replace(state, ends=moved(state.ends, self.batch, digests))
+        digests = (digest_of(self.old_content), digest_of(self.new_content))
+        noted = replace(state, ends=with_moved_digests(state.ends, self.batch, digests))
         folder.save(noted)
         # Hadoop compares the file with the sum of its old content.
         self.path.with_name(f".{self.path.name}.crc").unlink(missing_ok=True)
-        store_of(self.path.parent).put(self.path.name, self.after)
+        store_of(self.path.parent).put(self.path.name, self.new_content)
         return noted
 
 
@@ -90,10 +90,10 @@ def offsets_to_move(checkpoint: StatePath, snapshots: Collection[int], to: int, 
     if batch is None:
         return None
     path = checkpoint / "offsets" / str(batch)
-    written = content(path)
-    before = written.decode().split("\n")
-    after = [*before[:2], *(_moved(line, snapshots, to, files) for line in before[2:])]
-    return None if after == before else MovedOffsets(path, batch, written, "\n".join(after).encode())
+    file_content = content(path)
+    old_lines = file_content.decode().split("\n")
+    new_lines = [*old_lines[:2], *(_moved(line, snapshots, to, files) for line in old_lines[2:])]
+    return None if new_lines == old_lines else MovedOffsets(path, batch, file_content, "\n".join(new_lines).encode())
 
 
 def _moved(line: str, snapshots: Collection[int], to: int, files: int) -> str:

@@ -47,8 +47,7 @@ def remove(folder: TableState) -> None:
 
     In a bucket the lock stays: its number must not come again.
 
-    Raises:
-        StateError: `state-unwritable`.
+    Raises StateError: `state-unwritable`.
     """
     path = folder.folder
     if isinstance(path, ObjectPath):
@@ -66,12 +65,11 @@ def move(folder: TableState, to: TableState) -> None:
 
     The lock of the new name is the file that was the old one's, whose lock the process holds.
 
-    Raises:
-        StateError: `state-unwritable`.
+    Raises StateError: `state-unwritable`.
     """
     old, new = local(folder.folder), local(to.folder)
     make_private(new)
-    with _told(new):
+    with _errors_as_unwritable(new):
         if _exchanged(old, new):
             _remove_folder(old)
         else:
@@ -123,12 +121,12 @@ def _remove_folder(path: StatePath) -> None:
         if name.startswith("."):
             _remove(path / name)
     if not _names(path):
-        with _told(path):
+        with _errors_as_unwritable(path):
             path.rmdir()
 
 
 @contextmanager
-def _told(path: StatePath) -> Iterator[None]:
+def _errors_as_unwritable(path: StatePath) -> Iterator[None]:
     try:
         yield
     except OSError as error:
@@ -136,7 +134,7 @@ def _told(path: StatePath) -> Iterator[None]:
 
 
 def _remove(path: StatePath) -> None:
-    with _told(path):
+    with _errors_as_unwritable(path):
         if path.is_dir() and not path.is_symlink():
             remove_tree(path)
         else:
@@ -157,8 +155,8 @@ def _folders(folder: StatePath) -> list[str]:
         names = [path.name for path in folder.iterdir() if path.is_dir()]
     else:
         try:
-            with os.scandir(local(folder)) as found:
-                names = [entry.name for entry in found if entry.is_dir(follow_symlinks=False)]
+            with os.scandir(local(folder)) as scanned:
+                names = [entry.name for entry in scanned if entry.is_dir(follow_symlinks=False)]
         except OSError:
             return []
     return sorted(name for name in names if _NAME.fullmatch(name))

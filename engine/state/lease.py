@@ -38,12 +38,12 @@ _AT_ONCE = 8
 _RUNS = ".runs"
 _NUMBER = re.compile(r"[1-9][0-9]{0,17}")
 _OWNER = re.compile(r"[A-Za-z0-9-]{1,64}")
-_MOST_BYTES, _MOST_VALUES = 100_000, 1_000
+_MAX_BYTES, _MAX_VALUES = 100_000, 1_000
 # A lease is taken over at most once a minute.
-_MOST_CHANGES = 100
+_MAX_CHANGES = 100
 # Seconds between attempts to reach a store that is away; its client's own attempts come on top of each.
 _PAUSES = (1.0, 2.0, 4.0, 8.0, 15.0, 25.0)
-Answer = TypeVar("Answer")
+Result = TypeVar("Result")
 _log = logging.getLogger("engine.state")
 
 
@@ -60,19 +60,18 @@ _CLOCK = LeaseClock()
 
 @dataclass(slots=True)
 class Holder:
-    """`owner` is what no other run has; `who` is the process, for people."""
+    """`owner` is what no other run has; `process` is the process, for people."""
 
     store: Store
     place: str
     owner: str
-    who: Mapping[str, Any]
+    process: Mapping[str, Any]
     _turn: int = field(default=0)
 
     def begin(self) -> None:
         """Show that the run is there, for the first time.
 
-        Raises:
-            StateError: `state-unsafe`: the store overwrites an object that was to be created.
+        Raises StateError: `state-unsafe`: the store overwrites an object that was to be created.
         """
         key = f"{_RUNS}/{self.owner}"
         self.store.put_if_absent(key, self._content())
@@ -88,7 +87,7 @@ class Holder:
         self.store.put(f"{_RUNS}/{self.owner}", self._content())
 
     def _content(self) -> bytes:
-        return json.dumps({**self.who, "turn": self._turn}).encode()
+        return json.dumps({**self.process, "turn": self._turn}).encode()
 
     def release(self) -> None:
         self.store.delete(f"{_RUNS}/{self.owner}")
@@ -110,16 +109,12 @@ class Lease:
         return f"{self.number}-{self.mark}"
 
     def check(self) -> None:
-        """Read it again.
-
-        Raises:
-            StateError: `lease-lost`: it was taken over; nothing may be committed any more.
-        """
+        """Read it again. Raises StateError: `lease-lost`: it was taken over; nothing may be committed any more."""
         newest, record = while_away(lambda: _newest(self.holder.store, self.folder))
         if newest != self.number or record.get("owner") != self.holder.owner:
-            raise self.lost(record)
+            raise self.lost_error(record)
 
-    def lost(self, record: Mapping[str, Any] | None = None) -> StateError:
+    def lost_error(self, record: Mapping[str, Any] | None = None) -> StateError:
         by = f" by {LockHolder(record)}" if record and record.get("owner") != self.holder.owner else ""
         message = (
             f"the lock of {_name(self.folder)} was taken over{by}, as this run did not respond for "
@@ -133,20 +128,20 @@ class Lease:
         self.holder.store.put(_key(self.folder, self.number), self.record())
 
     def record(self) -> bytes:
-        return json.dumps({**self.holder.who, "owner": self.holder.owner, "fenced": self.fenced}).encode()
+        return json.dumps({**self.holder.process, "owner": self.holder.owner, "fenced": self.fenced}).encode()
 
 
 # The leases that this process holds, by their tokens.
-_held: dict[str, Lease] = {}
+_leases: dict[str, Lease] = {}
 
 
 def held_lease(place: str, folder: str) -> Lease | None:
     """The lease of a table that this process holds; None: none, or the table has a lock of the operating system."""
-    return next((e for e in _held.values() if (e.holder.place, e.folder) == (place, folder)), None)
+    return next((e for e in _leases.values() if (e.holder.place, e.folder) == (place, folder)), None)
 
 
 def lease_of_token(token: str | None) -> Lease | None:
-    return _held.get(token) if token else None
+    return _leases.get(token) if token else None
 
 
 @contextmanager
@@ -163,27 +158,27 @@ def leased(
 
     holder = Holder(store, place, uuid.uuid4().hex, process(keeps_running=keeps_running))
     holder.begin()
-    done = threading.Event()
-    thread = threading.Thread(target=_renewing, args=(holder, done), name="lease", daemon=True)
+    ended = threading.Event()
+    thread = threading.Thread(target=_renewing, args=(holder, ended), name="lease", daemon=True)
     thread.start()
-    taken: list[Lease] = []
+    leases: list[Lease] = []
     try:
         # Of two runs that want the same tables one gets the first, and the other is rejected before it has any.
         ordered = sorted(folders)
-        taken += [take(holder, folder, clock) for folder in ordered[:1]]
+        leases += [take_lease(holder, folder, clock) for folder in ordered[:1]]
         with ThreadPoolExecutor(_AT_ONCE) as pool:
-            taken += pool.map(partial(take, holder, clock=clock), ordered[1:])
-        _held.update({lease.token: lease for lease in taken})
-        yield tuple(taken)
+            leases += pool.map(partial(take_lease, holder, clock=clock), ordered[1:])
+        _leases.update({lease.token: lease for lease in leases})
+        yield tuple(leases)
     except EngineError as error:
-        if (lost := first_lost(taken)) is not None:
-            raise lost from error
+        if (lost_lease := first_lost(leases)) is not None:
+            raise lost_lease from error
         raise
     finally:
-        done.set()
+        ended.set()
         thread.join()
-        for lease in taken:
-            _held.pop(lease.token, None)
+        for lease in leases:
+            _leases.pop(lease.token, None)
         try:
             holder.release()
         except EngineError as error:
@@ -203,8 +198,8 @@ def first_lost(leases: Iterable[Lease]) -> StateError | None:
     return None
 
 
-def _renewing(holder: Holder, done: threading.Event) -> None:
-    while not done.wait(RENEWED_EVERY):
+def _renewing(holder: Holder, ended: threading.Event) -> None:
+    while not ended.wait(RENEWED_EVERY):
         try:
             holder.renew()
         except EngineError as error:
@@ -212,17 +207,13 @@ def _renewing(holder: Holder, done: threading.Event) -> None:
             _log.warning("the lock could not be renewed: %s", error)
 
 
-def take(holder: Holder, folder: str, clock: LeaseClock = _CLOCK) -> Lease:
-    """Take the lease of a table.
-
-    Raises:
-        StateError: `table-locked`: another run holds it.
-    """
+def take_lease(holder: Holder, folder: str, clock: LeaseClock = _CLOCK) -> Lease:
+    """Take the lease of a table. Raises StateError: `table-locked`: another run holds it."""
     number, record = _newest(holder.store, folder)
-    gone = _is_gone(holder, folder, number, record, clock)
-    lease = Lease(holder, folder, number + 1, fenced=not gone and bool(record.get("fenced", True)))
+    is_gone = _is_gone(holder, folder, number, record, clock)
+    lease = Lease(holder, folder, number + 1, fenced=not is_gone and bool(record.get("fenced", True)))
     if not holder.store.put_if_absent(_key(folder, lease.number), lease.record()):
-        raise _taken(folder, _newest(holder.store, folder)[1])
+        raise _locked_error(folder, _newest(holder.store, folder)[1])
     for old in holder.store.list(f"{folder}/lock"):
         if _NUMBER.fullmatch(old) and int(old) < lease.number:
             holder.store.delete(_key(folder, int(old)))
@@ -232,31 +223,30 @@ def take(holder: Holder, folder: str, clock: LeaseClock = _CLOCK) -> Lease:
 def _is_gone(holder: Holder, folder: str, number: int, record: Mapping[str, Any], clock: LeaseClock) -> bool:
     """Watch whether a lease's holder is gone; False: it released it, or there is none. Raises if it is there."""
     store, run = holder.store, f"{_RUNS}/{record.get('owner')}"
-    seen = store.get(run) if record else None
+    last_content = store.get(run) if record else None
     # After an outage of the store each file is old, and renewed in a moment: it is watched for two turns in any case.
-    age = min(store.age(run) or 0.0, GONE_AFTER - 2 * RENEWED_EVERY) if seen is not None else 0.0
-    since = clock.now() - age
-    left = GONE_AFTER - (clock.now() - since)
-    if seen is not None and left > RENEWED_EVERY:
+    age = min(store.age(run) or 0.0, GONE_AFTER - 2 * RENEWED_EVERY) if last_content is not None else 0.0
+    watched_since = clock.now() - age
+    seconds_left = GONE_AFTER - (clock.now() - watched_since)
+    if last_content is not None and seconds_left > RENEWED_EVERY:
         text = "%s was locked by %s: waiting whether that run is there, at most %.0f seconds"
-        level = logging.DEBUG if LockHolder(holder.who).keeps_running else logging.WARNING
-        _log.log(level, text, _name(folder), LockHolder(record), left)
-    while seen is not None:
-        if clock.now() - since >= GONE_AFTER:
+        level = logging.DEBUG if LockHolder(holder.process).keeps_running else logging.WARNING
+        _log.log(level, text, _name(folder), LockHolder(record), seconds_left)
+    while last_content is not None:
+        if clock.now() - watched_since >= GONE_AFTER:
             return True
         clock.sleep(_POLL)
-        now, newest = store.get(run), _newest(store, folder)[0]
-        if newest != number or now not in {seen, None}:
-            raise _taken(folder, record)
-        seen = now
+        content, newest = store.get(run), _newest(store, folder)[0]
+        if newest != number or content not in {last_content, None}:
+            raise _locked_error(folder, record)
+        last_content = content
     return False
 
 
-def while_away(ask: Callable[[], Answer]) -> Answer:
+def while_away(ask: Callable[[], Result]) -> Result:
     """Ask a store, for about a minute if it does not answer: a run that is under way waits for it.
 
-    Raises:
-        EngineError: `s3-unreachable` after that; anything else at once.
+    Raises EngineError: `s3-unreachable` after that; anything else at once.
     """
     for pause in _PAUSES:
         try:
@@ -270,7 +260,7 @@ def while_away(ask: Callable[[], Answer]) -> Answer:
 
 
 def _newest(store: Store, folder: str) -> tuple[int, Mapping[str, Any]]:
-    for _ in range(_MOST_CHANGES):
+    for _ in range(_MAX_CHANGES):
         number = max((int(name) for name in store.list(f"{folder}/lock") if _NUMBER.fullmatch(name)), default=0)
         if not number:
             return 0, {}
@@ -284,16 +274,15 @@ def _newest(store: Store, folder: str) -> tuple[int, Mapping[str, Any]]:
             message = f"the lock of {_name(folder)} cannot be read: {error}"
             raise StateError("state-unreadable", message, f"Remove {_key(folder, number)} from the state.") from error
     message = f"the lock of {_name(folder)} changes again and again while it is read"
-    raise StateError("state-unreadable", message, f"Look what writes to {folder}/lock in the state.")
+    raise StateError("state-unreadable", message, f"Find the program that writes to {folder}/lock in the state.")
 
 
 def _record(content: bytes) -> Mapping[str, Any]:
     """What a lease says; whoever can write to the state may have written it.
 
-    Raises:
-        ValueError: it is not what a run writes.
+    Raises ValueError: it is not what a run writes.
     """
-    record = parse_json(content, _MOST_VALUES, _MOST_BYTES)
+    record = parse_json(content, _MAX_VALUES, _MAX_BYTES)
     if not isinstance(record, dict):
         raise ValueError("it is not a JSON object")  # noqa: TRY004 - of a text
     owner = record.get("owner")
@@ -311,6 +300,6 @@ def _name(folder: str) -> str:
     return folder.replace("/", ".")
 
 
-def _taken(folder: str, record: Mapping[str, Any]) -> StateError:
+def _locked_error(folder: str, record: Mapping[str, Any]) -> StateError:
     released = f"the lock of a killed run is released after {GONE_AFTER:.0f} seconds"
     return TableLockedError.by(_name(folder), LockHolder(record), released)

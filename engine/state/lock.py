@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Final, Self
 
 from engine.errors import StateError
-from engine.secrets import without_secrets
+from engine.secrets.scrubber import without_secrets
 from engine.state.blob_store import make_private
 from engine.state.lease import leased
 from engine.state.lock_holder import LockHolder, TableLockedError, process
@@ -44,8 +44,7 @@ _ATTEMPTS = 10
 def locked(states: Sequence[TableState], *, keeps_running: bool = False) -> Iterator[tuple[int, ...]]:
     """Hold the locks of some tables of one state folder.
 
-    Raises:
-        StateError: `table-locked` if another run holds one of them, `state-unwritable`.
+    Raises StateError: `table-locked` if another run holds one of them, `state-unwritable`.
     """
     root = states[0].root if states else None
     if isinstance(root, ObjectPath):
@@ -66,9 +65,9 @@ def locked(states: Sequence[TableState], *, keeps_running: bool = False) -> Iter
 
 def _allow_files(count: int) -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = count + 512
-    if soft < wanted and (hard == resource.RLIM_INFINITY or soft < hard):
-        limit = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+    needed_limit = count + 512
+    if soft < needed_limit and (hard == resource.RLIM_INFINITY or soft < hard):
+        limit = needed_limit if hard == resource.RLIM_INFINITY else min(needed_limit, hard)
         with contextlib.suppress(OSError, ValueError):
             resource.setrlimit(resource.RLIMIT_NOFILE, (limit, hard))
 
@@ -81,7 +80,7 @@ def _acquire(state: TableState, record: bytes) -> int:
         if _is_there(descriptor, local(state.folder) / "lock"):
             return descriptor
         os.close(descriptor)
-    raise _held(state, LockHolder({}))
+    raise _locked_error(state, LockHolder({}))
 
 
 def _is_there(descriptor: int, path: Path) -> bool:
@@ -106,7 +105,7 @@ def _locked(state: TableState, record: bytes) -> int:
             holder = _holder(path)
             if holder.may_live or time.monotonic() > deadline:
                 os.close(descriptor)
-                raise _held(state, holder) from None
+                raise _locked_error(state, holder) from None
             time.sleep(_POLL_SECONDS)
         else:
             os.ftruncate(descriptor, 0)
@@ -122,7 +121,7 @@ def _holder(path: Path) -> LockHolder:
     return LockHolder(record if isinstance(record, dict) else {})
 
 
-def _held(state: TableState, holder: LockHolder) -> StateError:
+def _locked_error(state: TableState, holder: LockHolder) -> StateError:
     table = f"{state.catalog}.{state.schema}.{state.table}"
     return TableLockedError.by(table, holder, "the lock of a killed run is released")
 
@@ -134,12 +133,12 @@ _SHELL: Final = "/bin/sh"
 
 
 class LockKeeper:
-    """Keeps the locks of the runs of one JVM, which inherits the descriptor `inherited`; `started` closes it here."""
+    """Keeps the locks of the runs of one JVM, which inherits a descriptor; `close_inherited` closes it here."""
 
     def __init__(self) -> None:
         self._alive, self.inherited = os.pipe()
 
-    def started(self) -> None:
+    def close_inherited(self) -> None:
         """The JVM has its end of the pipe: from now on it alone has it."""
         os.close(self.inherited)
         self.inherited = -1

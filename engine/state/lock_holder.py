@@ -38,7 +38,6 @@ class LockHolder:
 
     @property
     def is_this_process(self) -> bool:
-        """Whether the lock was taken in this process."""
         return self.record.get("pid") == os.getpid() and self.record.get("host") == socket.gethostname()
 
     @property

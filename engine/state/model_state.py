@@ -111,17 +111,16 @@ class ModelState:
 
 @dataclass(frozen=True, slots=True)
 class TableState:
-    """The state folder of one table; `kept` is where its small files are, if that is not the folder itself."""
+    """The state folder of one table; `file_store` is where its small files are, if that is not the folder itself."""
 
     root: StatePath
     catalog: str
     schema: str
     table: str
-    kept: Store | None = None
+    file_store: Store | None = None
 
     @property
     def folder(self) -> StatePath:
-        """Folder of all generations and the lock."""
         return self.root / self.key
 
     def generation(self, number: int) -> StatePath:
@@ -136,8 +135,8 @@ class TableState:
 
     def checkpoint_files(self, number: int) -> StatePath:
         """The checkpoint to be read: where files are read once, each of it is, too."""
-        if isinstance(self.kept, ReadOnce) and not isinstance(self.root, ObjectPath):
-            return ObjectPath(self.kept, f"{self.key}/{number}/{CHECKPOINT}")
+        if isinstance(self.file_store, ReadOnce) and not isinstance(self.root, ObjectPath):
+            return ObjectPath(self.file_store, f"{self.key}/{number}/{CHECKPOINT}")
         return self.checkpoint(number)
 
     def _in_use(self, number: int, base: str) -> str:
@@ -161,7 +160,7 @@ class TableState:
         numbers = map(whole_number, self._store.list(self.key))
         return tuple(sorted(n for n in numbers if n is not None and self._model_files(n)))
 
-    def replaced(self) -> tuple[int, ...]:
+    def replaced_generations(self) -> tuple[int, ...]:
         """Numbers of the generations that another one has replaced, and that are kept for a rollback, ascending.
 
         Their model.json is in PREVIOUS_FILE (see `engine.plan.deployed.previous_generation`).
@@ -170,8 +169,8 @@ class TableState:
         if len(numbers) < 2:  # noqa: PLR2004 - the one that has replaced it is there too
             return ()
         files = {n: self._store.list(f"{self.key}/{n}") for n in numbers}
-        kept = (n for n, names in files.items() if PREVIOUS_FILE in names)
-        return tuple(sorted(n for n in kept if not any(name.startswith(MODEL_FILE) for name in files[n])))
+        candidates = (n for n, names in files.items() if PREVIOUS_FILE in names)
+        return tuple(sorted(n for n in candidates if not any(name.startswith(MODEL_FILE) for name in files[n])))
 
     def _model_files(self, number: int) -> list[str]:
         """The names of what is model.json of a generation, the one that counts last.
@@ -183,11 +182,7 @@ class TableState:
         return sorted((name for name in names if name.startswith(MODEL_FILE)), key=_lease_number)
 
     def states(self) -> tuple[ModelState, ...]:
-        """The content of each model.json, by generation.
-
-        Raises:
-            StateError: `state-unreadable`.
-        """
+        """The content of each model.json, by generation. Raises StateError: `state-unreadable`."""
         return tuple(self._read(number) for number in self.generations())
 
     def load(self) -> ModelState | None:
@@ -201,17 +196,16 @@ class TableState:
         """
         return self.load_both()[0]
 
-    def pending(self) -> ModelState | None:
+    def unpublished(self) -> ModelState | None:
         """A generation that is, or was being, built beside the published one (or a table whose state is lost)."""
         return self.load_both()[1]
 
     def load_both(self) -> tuple[ModelState | None, ModelState | None]:
-        """Return what `load` and `pending` give, with each file read once."""
         states = self.states()
         published = [state for state in states if state.phase is Phase.PUBLISHED]
         newest = states[-1] if states else None
-        beside = newest is not None and newest.phase is not Phase.PUBLISHED and newest.table != self.name
-        return published[-1] if published else next(iter(states), None), newest if beside else None
+        is_unpublished = newest is not None and newest.phase is not Phase.PUBLISHED and newest.table != self.name
+        return published[-1] if published else next(iter(states), None), newest if is_unpublished else None
 
     @property
     def name(self) -> str:
@@ -219,7 +213,7 @@ class TableState:
 
     @property
     def _store(self) -> Store:
-        return self.kept or store_of(self.root)
+        return self.file_store or store_of(self.root)
 
     @property
     def key(self) -> str:
@@ -233,7 +227,7 @@ class TableState:
             _check(state, number)
             return replace(state, columns=tuple(state.columns))
         except (ValueError, msgspec.MsgspecError, RecursionError) as error:
-            hint = "Restore the file from a backup: it records what the table contains."
+            hint = "Restore the file from a backup: it records the content of the table."
             path = self.generation(number) / name
             raise StateError("state-unreadable", f"{path} cannot be read: {error}", hint) from error
 
@@ -260,8 +254,7 @@ class TableState:
     def note(self, number: int, name: str) -> Mapping[str, Any] | None:
         """The content of a small JSON file of a generation, or None if there is none.
 
-        Raises:
-            StateError: `state-unreadable`.
+        Raises StateError: `state-unreadable`.
         """
         key = f"{self.key}/{number}/{name}"
         content = self._store.get(key)
@@ -269,17 +262,16 @@ class TableState:
 
     @property
     def journal(self) -> Journal:
-        """Its operations that were begun and are not finished."""
         return Journal(self._store, self.key, self.folder, self.name)
 
     def _mapping(self, key: str, content: bytes) -> Mapping[str, Any]:
         try:
-            known = json.loads(content)
-            if not isinstance(known, dict):
+            document = json.loads(content)
+            if not isinstance(document, dict):
                 raise ValueError("it is no JSON object")  # noqa: TRY301, TRY004
         except (ValueError, RecursionError) as error:
             raise StateError("state-unreadable", f"{self.root / key} cannot be read: {error}", _RESTORE) from error
-        return known
+        return document
 
     def save_note(self, number: int, name: str, data: Mapping[str, Any]) -> None:
         self._store.put(f"{self.key}/{number}/{name}", as_json(data))
@@ -303,20 +295,20 @@ class TableState:
     def discard_before(self, number: int) -> None:
         """Remove the generations before one, and what a kill left of them; of one that is kept, model.json."""
         for name in self._store.list(self.key):
-            if (found := whole_number(name)) is None or found >= number:
+            if (generation := whole_number(name)) is None or generation >= number:
                 continue
-            if self._is_kept(found):
-                self.retire(found)
+            if self._is_kept(generation):
+                self.retire(generation)
             else:
-                self.discard(found)
+                self.discard(generation)
 
     def _is_kept(self, number: int) -> bool:
         """Whether a generation is kept for a rollback, and has written nothing since that was decided."""
-        previous = self.note(number, PREVIOUS_FILE)
-        if previous is None:
+        note = self.note(number, PREVIOUS_FILE)
+        if note is None:
             return False
-        known = json.loads(as_json(asdict(self._read(number)))) if self._model_files(number) else None
-        return known is None or known == previous.get("state")
+        written_state = json.loads(as_json(asdict(self._read(number)))) if self._model_files(number) else None
+        return written_state is None or written_state == note.get("state")
 
     def forget_previous(self, number: int) -> None:
         self._store.delete(f"{self.key}/{number}/{PREVIOUS_FILE}")

@@ -36,11 +36,11 @@ class KeyedStore(Store, Protocol):
 
 @dataclass(frozen=True, slots=True, order=True)
 class ObjectPath:
-    """`key` is empty for the whole store; `found` is what a listing has just shown, so that nobody asks again."""
+    """`key` is empty for the whole store; `listed_as` is what a listing has just shown, so that nobody asks again."""
 
     store: KeyedStore = field(compare=False, repr=False)
     key: str = ""
-    found: str = field(default="", compare=False, repr=False)
+    listed_as: str = field(default="", compare=False, repr=False)
 
     @property
     def uri(self) -> str:
@@ -72,10 +72,10 @@ class ObjectPath:
         return self.is_file() or self.is_dir()
 
     def is_file(self) -> bool:
-        return self.found == "file" or (not self.found and self.store.get(self.key) is not None)
+        return self.listed_as == "file" or (not self.listed_as and self.store.get(self.key) is not None)
 
     def is_dir(self) -> bool:
-        return self.found == "folder" or (not self.found and bool(self.store.entries(self.key)))
+        return self.listed_as == "folder" or (not self.listed_as and bool(self.store.entries(self.key)))
 
     def is_symlink(self) -> bool:
         return False
@@ -100,25 +100,25 @@ class ObjectPath:
         if _ANY_FOLDERS not in parts:
             yield from self._matching(parts)
             return
-        fits = _compiled(pattern)
+        key_pattern = _compiled(pattern)
         for key, kind in self._all():
-            if fits.fullmatch(key):
+            if key_pattern.fullmatch(key):
                 yield ObjectPath(self.store, _joined(self.key, key), kind)
 
     def rglob(self, pattern: str) -> Iterator[ObjectPath]:
         return self.glob(f"{_ANY_FOLDERS}/{pattern}")
 
     def _matching(self, parts: list[str]) -> Iterator[ObjectPath]:
-        first, *rest = parts
-        fits = _compiled(first)
+        first, *parts_below = parts
+        name_pattern = _compiled(first)
         for name, folder in self.store.entries(self.key):
-            if not fits.fullmatch(name):
+            if not name_pattern.fullmatch(name):
                 continue
             path = ObjectPath(self.store, _joined(self.key, name), "folder" if folder else "file")
-            if not rest:
+            if not parts_below:
                 yield path
             elif folder:
-                yield from path._matching(rest)
+                yield from path._matching(parts_below)
 
     def _all(self) -> Iterator[tuple[str, str]]:
         files = self.store.keys(self.key)

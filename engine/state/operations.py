@@ -71,8 +71,6 @@ class Refresh(_Operation, frozen=True):
 
 
 class Rollback(_Operation, frozen=True, rename={"other": "from"}):
-    """A table goes back to a generation, from another one that takes its place."""
-
     to: int
     other: int
 
@@ -121,13 +119,15 @@ class Journal:
     folder: StatePath
     table: str
 
-    def all(self) -> tuple[Operation, ...]:
-        found = (noted.operation for noted in self._read().values())
+    def open_operations(self) -> tuple[Operation, ...]:
+        operations = (noted.operation for noted in self._read().values())
         # In the folder of the new name a rename is finished.
-        return tuple(one for one in found if not isinstance(one, Rename) or one.to != self.table)
+        return tuple(
+            operation for operation in operations if not isinstance(operation, Rename) or operation.to != self.table
+        )
 
-    def begun(self, kind: type[_Kind]) -> _Kind | None:
-        return next((one for one in self.all() if isinstance(one, kind)), None)
+    def open_operation(self, kind: type[_Kind]) -> _Kind | None:
+        return next((operation for operation in self.open_operations() if isinstance(operation, kind)), None)
 
     def completed(self, kind: type[Operation]) -> tuple[str, ...]:
         noted = self._read().get(kind)
@@ -143,8 +143,8 @@ class Journal:
     def complete(self, kind: type[Operation], step: str) -> None:
         """Note that a step is completed; nothing is noted of an operation that is not open here (any more)."""
         noted = self._read()
-        if (one := noted.get(kind)) is not None and step not in one.completed:
-            self._write({**noted, kind: _Noted(one.operation, (*one.completed, step))})
+        if (open_operation := noted.get(kind)) is not None and step not in open_operation.completed:
+            self._write({**noted, kind: _Noted(open_operation.operation, (*open_operation.completed, step))})
 
     def end(self, kind: type[Operation]) -> None:
         noted = self._read()
@@ -155,23 +155,22 @@ class Journal:
         names = self.store.list(self.key)
         noted = [self._earlier(name, kind) for name, kind in _EARLIER.items() if name in names]
         noted += self._decoded(FILE, _Content, _Content(FORMAT, ())).operations if FILE in names else ()
-        return {type(one.operation): one for one in noted}
+        return {type(entry.operation): entry for entry in noted}
 
     def _earlier(self, name: str, kind: type[Operation]) -> _Noted:
-        """What version 0.1.0 noted of one kind."""
         steps = {"publishing": (PUBLISHING,), "published": (PUBLISHING, PUBLISHED)}
-        said = self._decoded(name, dict[str, Any], {})
+        document = self._decoded(name, dict[str, Any], {})
         try:
-            operation = msgspec.convert({**said, "kind": kind.__name__.lower()}, kind)
+            operation = msgspec.convert({**document, "kind": kind.__name__.lower()}, kind)
         except msgspec.MsgspecError as error:
             raise self._unreadable(name, error) from error
-        return _Noted(operation, steps.get(str(said.get("step")), ()))
+        return _Noted(operation, steps.get(str(document.get("step")), ()))
 
-    def _decoded(self, name: str, form: type[_Form], gone: _Form) -> _Form:
+    def _decoded(self, name: str, form: type[_Form], default: _Form) -> _Form:
         # It may have gone since the names were listed: a build writes here while others look.
         content = self.store.get(f"{self.key}/{name}")
         try:
-            return msgspec.json.decode(content, type=form) if content is not None else gone
+            return msgspec.json.decode(content, type=form) if content is not None else default
         except (ValueError, msgspec.MsgspecError, RecursionError) as error:
             raise self._unreadable(name, error) from error
 
@@ -183,21 +182,21 @@ class Journal:
         if noted:
             content = msgspec.json.encode(_Content(FORMAT, tuple(noted.values())))
             self.store.put(f"{self.key}/{FILE}", msgspec.json.format(content, indent=1))
-        gone, names = _EARLIER if noted else FILES, self.store.list(self.key)
-        for name in (name for name in gone if name in names):
+        obsolete_files, names = _EARLIER if noted else FILES, self.store.list(self.key)
+        for name in (name for name in obsolete_files if name in names):
             self.store.delete(f"{self.key}/{name}")
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A step of an operation, and the point that it reaches (`engine.kill_points`); `of`: which one of that name."""
+    """A step of an operation, and its kill point (`engine.kill_points`); `subject`: which one of that name."""
 
     name: str
     effect: Callable[[], object] = lambda: None
-    of: str = ""
+    subject: str = ""
 
     def __str__(self) -> str:
-        return f"{self.name} {self.of}".rstrip()
+        return f"{self.name} {self.subject}".rstrip()
 
 
 def carry_out(
@@ -213,10 +212,10 @@ def carry_out(
     for journal, operation in noted:
         journal.begin(operation)
     kill_points.reach("begun", table)
-    done = {step for journal, operation in noted for step in journal.completed(type(operation))}
-    for step in (step for step in steps if str(step) not in done):
+    completed_steps = {step for journal, operation in noted for step in journal.completed(type(operation))}
+    for step in (step for step in steps if str(step) not in completed_steps):
         step.effect()
-        kill_points.reach(step.name, table, where=step.of)
+        kill_points.reach(step.name, table, where=step.subject)
         for journal, operation in noted:
             journal.complete(type(operation), str(step))
     for journal, operation in noted:

@@ -117,8 +117,7 @@ def _looking(path: Path) -> Iterator[None]:
 def remove_tree(path: StatePath, *, ignore_errors: bool = False) -> None:
     """Remove a folder with all that is in it.
 
-    Raises:
-        OSError: unless errors are ignored; in a bucket StateError `state-unwritable` whether they are or not.
+    Raises OSError: unless errors are ignored; in a bucket StateError `state-unwritable` whether they are or not.
     """
     if isinstance(path, ObjectPath):
         path.remove()
@@ -129,8 +128,7 @@ def remove_tree(path: StatePath, *, ignore_errors: bool = False) -> None:
 def copy_tree(path: StatePath, to: StatePath) -> None:
     """Copy a local folder with all that is in it; what is there already is overwritten. It is on the disk afterwards.
 
-    Raises:
-        OSError: it cannot be read or written.
+    Raises OSError: it cannot be read or written.
     """
     shutil.copytree(local(path), local(to), dirs_exist_ok=True)
     os.sync()
@@ -146,11 +144,7 @@ def spark_location(path: StatePath) -> str:
 
 
 def local(path: StatePath) -> Path:
-    """The path as one of the local file system.
-
-    Raises:
-        TypeError: it is in a bucket.
-    """
+    """The path as one of the local file system. Raises TypeError: it is in a bucket."""
     if isinstance(path, Path):
         return path
     raise TypeError(str(path))

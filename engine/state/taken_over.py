@@ -49,17 +49,20 @@ def continue_in_copies(store: KeyedStore, generation: str, lease: int) -> None:
         SetupError: the store did not answer, or denied it.
     """
     names = [name for name, _ in store.entries(generation)]
-    before = {base: folder_in_use(names, base, lease) for base in (CHECKPOINT, BATCHES)}
+    folders_in_use = {base: folder_in_use(names, base, lease) for base in (CHECKPOINT, BATCHES)}
     if f"{_NOTE}{lease}" in names:
         return
     for _ in range(_ATTEMPTS):
-        copies = [_Copy(store, f"{generation}/{name}", f"{generation}/{base}.{lease}") for base, name in before.items()]
+        copies = [
+            _Copy(store, f"{generation}/{name}", f"{generation}/{base}.{lease}")
+            for base, name in folders_in_use.items()
+        ]
         for copy in copies:
             store.delete(copy.to)
-        if all(copy.made() for copy in copies):
+        if all(copy.copy() for copy in copies):
             break
     else:
-        message = f"the checkpoint in {store.uri}/{generation}/{before[CHECKPOINT]} changes while it is copied"
+        message = f"the checkpoint in {store.uri}/{generation}/{folders_in_use[CHECKPOINT]} changes while it is copied"
         raise StateError("state-unreadable", message, "Stop the run that still writes to it, and build again.")
     store.put(f"{generation}/{_NOTE}{lease}", b"{}")
     old = re.compile(rf"({CHECKPOINT}|{BATCHES})(\.[0-9]+)?|{re.escape(_NOTE)}[0-9]+")
@@ -78,7 +81,7 @@ class _Copy:
     source: str
     to: str
 
-    def made(self) -> bool:
+    def copy(self) -> bool:
         """Copy it; False: something vanished meanwhile.
 
         What Spark writes last is listed first, so that a run that still writes leaves nothing out that was needed
@@ -95,8 +98,8 @@ class _Copy:
         offsets = [key for key in self._below("offsets") if (_number(key) or 0) <= committed + 1]
         if not self._copied(offsets):
             return False
-        done = ("commits/", "state/", "offsets/")
-        return self._copied([key for key in self.store.keys(self.source) if not key.startswith(done)])
+        copied_prefixes = ("commits/", "state/", "offsets/")
+        return self._copied([key for key in self.store.keys(self.source) if not key.startswith(copied_prefixes)])
 
     def _below(self, folder: str) -> list[str]:
         return [f"{folder}/{key}" for key in self.store.keys(f"{self.source}/{folder}")]
@@ -114,5 +117,5 @@ def _number(key: str) -> int | None:
 
 
 def _version(key: str) -> int:
-    found = _VERSIONED.fullmatch(key.rpartition("/")[2])
-    return int(found[1]) if found else -1
+    match = _VERSIONED.fullmatch(key.rpartition("/")[2])
+    return int(match[1]) if match else -1

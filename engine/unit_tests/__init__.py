@@ -1,6 +1,5 @@
-"""Unit tests that drive event time: a model's own query and writer over given rows, step by step."""
+"""Unit tests of models, including event time: the model's own query and writer run over given rows, step by step.
 
-from engine.unit_tests.run_unit_test import UnitTests
-from engine.unit_tests.temporary_lake import ThrowAway, throw_away
-
-__all__ = ["ThrowAway", "UnitTests", "throw_away"]
+In go a compiled project and a unit test; out comes a verdict with the rows that differ and their likely causes. Start
+reading in `run_unit_test`.
+"""

@@ -1,4 +1,4 @@
-"""The clock of a streaming query: `current_timestamp()` of a micro-batch is what it shows."""
+"""The clock of a streaming query in a unit test: `current_timestamp()` of a micro-batch returns its time."""
 
 from __future__ import annotations
 
@@ -15,11 +15,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class FixedClock:
-    """A clock that does not move until it is set.
-
-    Attributes:
-        now: what it shows, in milliseconds since 1970; None: the machine's time.
-    """
+    """A clock that moves only when it is set: `now` in milliseconds since 1970; None: the machine's time."""
 
     session: SparkSession
     now: int | None = None
@@ -27,21 +23,21 @@ class FixedClock:
     def set(self, now: int, query: Any) -> None:
         """Set the clock of a running query."""
         self.now = now
-        self.wind(query)
+        self.apply(query)
 
-    def wind(self, query: Any) -> None:
-        """Let a query see this clock."""
+    def apply(self, query: Any) -> None:
+        """Make a query see this clock."""
         self.show(self.now, query)
 
     def show(self, at: int | None, query: Any) -> None:
-        """Let a query see a time until it is wound again; None: the machine's."""
+        """Make a query see another time until `apply`; None: the machine's."""
         set_clock(self.session, query, at)
 
 
 def millis(text: str) -> int:
-    """A time of a unit test (UTC) in milliseconds since 1970."""
+    """Return a time of a unit test (UTC) in milliseconds since 1970."""
     return int(datetime.fromisoformat(text).replace(tzinfo=UTC).timestamp() * 1000)
 
 
-def shown(at: int | None) -> str:
+def mark_text(at: int | None) -> str:
     return "none yet" if at is None else time_text(at)

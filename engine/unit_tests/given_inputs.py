@@ -1,4 +1,4 @@
-"""The inputs of a model under test: streams that are fed, and static sides that are given."""
+"""The inputs of a model under test: fed streams, and static inputs with given rows."""
 
 from __future__ import annotations
 
@@ -23,28 +23,23 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Fed:
-    """A model whose inputs are registered in a session.
-
-    Attributes:
-        model: with the names of the views in its SQL.
-        watched: the inputs whose bad records are counted.
-    """
+class FedModel:
+    """A model whose inputs are registered in a session; bad records of `watched` inputs are counted."""
 
     model: Model
     feeds: Mapping[str, Feed]
     watched: tuple[Watched, ...]
 
 
-def feed_inputs(session: SparkSession, manifest: Manifest, model: Model, test: UnitTest, root: Path) -> Fed:
-    """Register the inputs of a model for a unit test; what the test gives no rows has none."""
+def feed_inputs(session: SparkSession, manifest: Manifest, model: Model, test: UnitTest, root: Path) -> FedModel:
+    """Register the inputs of a model for a unit test; an input without given rows is empty."""
     flushed = any(step.kind is StepKind.FLUSH for step in test.steps)
     static = {rows.view: rows.rows for rows in test.static}
-    shapes = {i.view: _shape(i, manifest, _given(test, i.view), flushed=flushed) for i in model.inputs}
+    shapes = {i.view: _shape(i, manifest, _given_rows(test, i.view), flushed=flushed) for i in model.inputs}
     if not model.streaming:
         static |= {rows.view: rows.rows for step in test.steps for rows in step.given}
-    fed = model.streaming
-    feeds = {i.view: Feed(session, i, shapes[i.view]) for i in model.inputs if i.stream and fed}
+    is_fed = model.streaming
+    feeds = {i.view: Feed(session, i, shapes[i.view]) for i in model.inputs if i.stream and is_fed}
 
     def instead(item: Input) -> DataFrame:
         if item.view in feeds:
@@ -61,33 +56,35 @@ def feed_inputs(session: SparkSession, manifest: Manifest, model: Model, test: U
     inputs = tuple(_flushable(item) for item in model.inputs) if flushed else model.inputs
     model = replace(model, sql=model.sql_with(names), slots=(), inputs=inputs)
     watched = register(session, manifest, model, Place(root), bounded=not model.streaming, instead=instead)
-    return Fed(model, feeds, watched)
+    return FedModel(model, feeds, watched)
 
 
-def _given(test: UnitTest, view: str) -> Iterable[Rows]:
+def _given_rows(test: UnitTest, view: str) -> Iterable[Rows]:
     steps = (rows for step in test.steps for rows in step.given)
     return [rows.rows for rows in (*test.static, *steps) if rows.view == view]
 
 
-def _shape(item: Input, manifest: Manifest, given: Iterable[Rows], *, flushed: bool) -> Shape:
-    return shape_of(item, manifest.nodes[item.node], _columns(item, manifest, given), flushed=flushed)
+def _shape(item: Input, manifest: Manifest, given_rows: Iterable[Rows], *, flushed: bool) -> Shape:
+    return shape_of(item, manifest.nodes[item.node], _columns(item, manifest, given_rows), flushed=flushed)
 
 
-def _columns(item: Input, manifest: Manifest, given: Iterable[Rows]) -> Columns:
-    known: dict[str, str | None] = dict(input_columns(item, manifest.nodes))
-    for rows in given:
+def _columns(item: Input, manifest: Manifest, given_rows: Iterable[Rows]) -> Columns:
+    types_by_name: dict[str, str | None] = dict(input_columns(item, manifest.nodes))
+    for rows in given_rows:
         for name, kind in rows.columns:
-            known[name] = known.get(name) or kind
-    mark = item.watermark
-    if mark is not None and mark.expression is None and not known:
-        known[mark.column] = "timestamp"
-    return tuple((name, (spark_types.normal(kind) if kind else None) or "string") for name, kind in known.items())
+            types_by_name[name] = types_by_name.get(name) or kind
+    watermark = item.watermark
+    if watermark is not None and watermark.expression is None and not types_by_name:
+        types_by_name[watermark.column] = "timestamp"
+    return tuple(
+        (name, (spark_types.normal(kind) if kind else None) or "string") for name, kind in types_by_name.items()
+    )
 
 
 def _flushable(item: Input) -> Input:
-    """An input whose computed event time gives way to that of a flush."""
-    mark = item.watermark
-    if mark is None or mark.expression is None:
+    """Make the computed event time of an input give way to that of a flush."""
+    watermark = item.watermark
+    if watermark is None or watermark.expression is None:
         return item
-    expression = f"coalesce(_metadata.{FLUSH}, {mark.expression}\n)"
-    return replace(item, watermark=replace(mark, expression=expression))
+    expression = f"coalesce(_metadata.{FLUSH}, {watermark.expression}\n)"
+    return replace(item, watermark=replace(watermark, expression=expression))

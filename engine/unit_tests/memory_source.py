@@ -1,6 +1,6 @@
-"""What feeds the streams of a unit test: Spark's in-memory source, in the shape of the input that it stands for.
+"""The source of a unit test's streams: Spark's in-memory source, in the shape of the input that it replaces.
 
-All inputs of a step are one micro-batch. A file or a table for each step would cost more than the rest of the step.
+All inputs of a step are one micro-batch. A file or table for each step would cost more than the rest of the step.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from engine.compile.nodes.manifest import Node
 from engine.compile.nodes.unit_test_steps import Rows
 from engine.compile.types import spark_types
 from engine.relations import quoted
-from engine.sources import BAD, ORIGIN, answers_of
+from engine.sources import BAD, ORIGIN, source_traits
 from engine.spark.internals.handles import frame_of
 from engine.spark.internals.queries import feed_at_once, memory_stream
 from engine.unit_tests.row_values import Columns, typed
@@ -31,11 +31,11 @@ _NUMBERS = count()
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """The frame of an input, as a source or table gives it.
+    """The columns of an input as its source or table gives them.
 
     Attributes:
         origin: name and type of the fields of `_metadata`.
-        bad: it has the column that marks records which cannot be read; no filter of the query passes it.
+        bad: it has the column that marks unreadable records, which no filter of the query passes.
     """
 
     columns: Columns
@@ -53,22 +53,17 @@ class Shape:
 
 
 def shape_of(item: Input, node: Node, columns: Columns, *, flushed: bool) -> Shape:
-    named = dict(columns)
-    origin = list(spark_types.fields(spark_types.normal(named.pop(ORIGIN, ""))) or ()) if item.metadata else []
+    types_by_name = dict(columns)
+    origin = list(spark_types.fields(spark_types.normal(types_by_name.pop(ORIGIN, ""))) or ()) if item.metadata else []
     if flushed and item.watermark is not None and item.watermark.expression is not None:
         origin.append((FLUSH, "timestamp"))
-    bad = isinstance(node, Source) and answers_of(node.spec.format).marks_bad
-    return Shape(tuple((name, kind) for name, kind in named.items() if name != ORIGIN), tuple(origin), bad)
+    bad = isinstance(node, Source) and source_traits(node.spec.format).marks_bad
+    return Shape(tuple((name, kind) for name, kind in types_by_name.items() if name != ORIGIN), tuple(origin), bad)
 
 
 @dataclass(slots=True)
 class Feed:
-    """An input of a running query.
-
-    Attributes:
-        stream: Spark's in-memory source.
-        last: the rows that were given last.
-    """
+    """An input of a running query; `last` are the rows that were given last."""
 
     session: SparkSession
     item: Input
@@ -83,28 +78,28 @@ class Feed:
     def frame(self) -> DataFrame:
         return frame_of(self.session, self.stream.toDF())
 
-    def rows(self, given: Rows) -> DataFrame:
-        named = tuple((n, self.shape.origin_type if n == ORIGIN else kind) for n, kind in given.columns)
-        self.last = typed(self.session, replace(given, columns=named), self.shape.all)
+    def rows(self, given_rows: Rows) -> DataFrame:
+        types_by_name = tuple((n, self.shape.origin_type if n == ORIGIN else kind) for n, kind in given_rows.columns)
+        self.last = typed(self.session, replace(given_rows, columns=types_by_name), self.shape.all)
         return self.last
 
     def flushing(self, at: str) -> DataFrame | None:
-        """Rows whose event time is far ahead: an empty one, and the last ones given, which a filter lets pass."""
+        """Return rows with a far event time: an empty one, and the last ones given, which a filter lets pass."""
         from pyspark.sql import functions as f
 
-        mark = self.item.watermark
-        if mark is None:
+        watermark = self.item.watermark
+        if watermark is None:
             return None
         frame = typed(self.session, Rows(values=({},)), self.shape.all)
         frame = frame.unionByName(self.last) if self.last is not None else frame
         time = f.lit(at).cast("timestamp")
-        if mark.expression is not None:
+        if watermark.expression is not None:
             fields = (f.col(ORIGIN)[name].alias(name) for name, _ in self.shape.origin if name != FLUSH)
             return frame.withColumn(ORIGIN, f.struct(*fields, time.alias(FLUSH)))
-        name = next((n for n, _ in self.shape.columns if n.lower() == mark.column.lower()), mark.column)
+        name = next((n for n, _ in self.shape.columns if n.lower() == watermark.column.lower()), watermark.column)
         return frame.withColumn(name, time)
 
 
 def add(query: Any, rows: Iterable[tuple[Feed, DataFrame]], session: SparkSession) -> None:
-    """Give a running query rows of several inputs, as one micro-batch."""
+    """Feed rows of several inputs to a running query as one micro-batch."""
     feed_at_once(session, query, ((feed.stream, frame) for feed, frame in rows))

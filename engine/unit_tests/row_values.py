@@ -19,16 +19,17 @@ _ROW = "__row"
 
 
 def typed(session: SparkSession, rows: Rows, columns: Columns) -> DataFrame:
-    """Rows with these columns and types; what they do not name is NULL.
+    """Return rows with these columns and types; missing cells are NULL.
 
-    Nothing is computed by a Spark job as long as the rows are values: they are a part of the plan.
+    Values become part of the plan, so that no Spark job computes them.
     """
     from pyspark.sql import functions as f
 
     frame = session.sql(rows.sql) if rows.sql is not None else _values(session, rows)
-    known = {name.lower() for name in frame.columns}
+    frame_columns = {name.lower() for name in frame.columns}
     cells = (
-        (f.col(quoted(name)) if name.lower() in known else f.lit(None)).cast(kind).alias(name) for name, kind in columns
+        (f.col(quoted(name)) if name.lower() in frame_columns else f.lit(None)).cast(kind).alias(name)
+        for name, kind in columns
     )
     return frame.select(*cells)
 

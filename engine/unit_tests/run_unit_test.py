@@ -1,8 +1,6 @@
-"""Running unit tests: what each step is expected to do, against what it did.
+"""Run unit tests: compare what each step expects with the model's table and numbers.
 
-What a run needs for its unit tests: something that runs one.
-
-A history of full extracts under test: each step is a build with the rows that its inputs have then.
+A test of a history of full extracts builds once per step, with the rows that its inputs have then.
 """
 
 from __future__ import annotations
@@ -16,26 +14,26 @@ from typing import TYPE_CHECKING
 
 from engine.compile import Manifest, Model, UnitTest
 from engine.compile.nodes.unit_test_steps import ExpectedResult, GivenRows, Rows, UnitTestStep
-from engine.compile.pipeline.unsupported import unsupported
+from engine.compile.pipeline.unsupported import unsupported_settings
 from engine.errors import Diagnostic, EngineError
 from engine.events import Status
 from engine.lake import table_writer as lake
 from engine.lake.commit_guard import ExpectedTable
 from engine.plan.test_passes.compile_overrides import Versions
 from engine.relations import quoted
-from engine.runtime.batch.history.build_history import spelled, take
+from engine.runtime.batch.history.build_history import take_extract, with_query_spelling
 from engine.runtime.batch.history.ended_versions import Extract
 from engine.runtime.data_tests.run_data_test import DataTestVerdict
 from engine.runtime.spark_support.spark_errors import diagnose, spark_exceptions
 from engine.spark_master import runs_locally
 from engine.unit_tests.batch_harness import run_whole
-from engine.unit_tests.fixed_clock import millis, shown
+from engine.unit_tests.fixed_clock import mark_text, millis
 from engine.unit_tests.given_inputs import feed_inputs
-from engine.unit_tests.likely_causes import TextTable, causes, drawn, late_causes, paired
+from engine.unit_tests.likely_causes import TextTable, causes, difference_lines, late_causes, pair_rows
 from engine.unit_tests.row_values import typed
 from engine.unit_tests.step_metrics import StepMetrics
 from engine.unit_tests.stream_harness import Trial, trial
-from engine.unit_tests.temporary_lake import ThrowAway, throw_away
+from engine.unit_tests.temporary_lake import TemporaryLake, temporary_lake
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -56,37 +54,32 @@ class HistoryTrial:
     model: Model
     test: UnitTest
     root: Path
-    seen: StepMetrics = field(default_factory=StepMetrics)
-    _given: dict[str, GivenRows] = field(default_factory=dict)
+    metrics: StepMetrics = field(default_factory=StepMetrics)
+    _input_rows: dict[str, GivenRows] = field(default_factory=dict)
     _at: datetime = _FIRST - _LATER
     _number: int = 0
     _expected: ExpectedTable | None = None
 
     def __post_init__(self) -> None:
-        self._given = {rows.view: rows for rows in self.test.static}
+        self._input_rows = {rows.view: rows for rows in self.test.static}
 
     def step(self, step: UnitTestStep) -> StepMetrics:
-        """Build with the rows of a step; an input that it leaves out keeps those that it had.
-
-        Raises:
-            RunError: see `engine.runtime.batch.history`.
-            pyspark.errors.PySparkException: Spark rejects or fails the query.
-        """
+        """Build with the rows of a step; an input that the step leaves out keeps its rows. Raises errors of a build."""
         self._number += 1
-        self._given |= {rows.view: rows for rows in step.given}
+        self._input_rows |= {rows.view: rows for rows in step.given}
         self._at = datetime.fromtimestamp(millis(step.now) / 1000, UTC) if step.now else self._at + _LATER
         now = f"{self._at:%Y-%m-%d %H:%M:%S.%f}"
-        whole = replace(self.test, static=tuple(self._given.values()), steps=())
-        fed = feed_inputs(self.session, self.manifest, self.model, whole, self.root)
-        rows, metrics = run_whole(self.session, fed, now)
+        total = replace(self.test, static=tuple(self._input_rows.values()), steps=())
+        fed_model = feed_inputs(self.session, self.manifest, self.model, total, self.root)
+        rows, metrics = run_whole(self.session, fed_model, now)
         model = self.model
         markers = {**_MARKERS, "model": model.name}
         extract = Extract(int(self._at.timestamp() * 1_000_000), f"step {self._number}")
-        made = take(spelled(model, rows), rows, extract, markers, self._expected)
-        snapshot = made.snapshot if made is not None else self._expected.snapshot if self._expected else None
+        result = take_extract(with_query_spelling(model, rows), rows, extract, markers, self._expected)
+        snapshot = result.snapshot if result is not None else self._expected.snapshot if self._expected else None
         uuid = lake.table_uuid(self.session, model.relation.sql)
         self._expected = ExpectedTable(model.name, uuid, snapshot)
-        self.seen = self.seen.with_step(metrics)
+        self.metrics = self.metrics.with_step(metrics)
         return metrics
 
 
@@ -94,103 +87,100 @@ _FLOATS = {"float", "double"}
 
 
 @dataclass(slots=True)
-class UnitTests:
-    """Runs unit tests, each in a session of its own.
-
-    Attributes:
-        versions: the project, and versions of it for tests that override something.
-    """
+class UnitTestRunner:
+    """Runs unit tests, each in its own session; `versions` compiles the project with a test's overrides."""
 
     versions: Versions
     root: Path
-    lake: ThrowAway
+    lake: TemporaryLake
 
     def run(self, spark: SparkSession, test: UnitTest) -> DataTestVerdict:
-        """Run one test; whatever goes wrong is in the verdict."""
+        """Run one test; every failure becomes part of the verdict."""
         model: Model | None = None
         if not runs_locally(str(spark.sparkContext.master)):
-            return _error((_elsewhere(test),), test)
+            return _error((_wrong_master(test),), test)
         try:
-            manifest = self.versions.of(test)
+            manifest = self.versions.manifest_for(test)
             model = manifest.model(test.model.partition(".")[2])
-            if missing := unsupported(model):
-                return _error(missing, test)
-            found = self._run(spark, manifest, model, test)
+            if unsupported_features := unsupported_settings(model):
+                return _error(unsupported_features, test)
+            failures = self._run(spark, manifest, model, test)
         except EngineError as error:
             return _error(error.diagnostics, test)
         except spark_exceptions() as error:
             if model is None:
                 raise
             return _error(diagnose(error, model), test)
-        if not found:
+        if not failures:
             return DataTestVerdict(Status.PASS)
-        return DataTestVerdict(Status.FAIL, len(found), found[0].message, tuple(found))
+        return DataTestVerdict(Status.FAIL, len(failures), failures[0].message, tuple(failures))
 
     def _run(self, spark: SparkSession, manifest: Manifest, model: Model, test: UnitTest) -> list[Diagnostic]:
         session = self.lake.session(spark)
         placed, folder = self.lake.place(model)
-        compared = _Compared(session, model, test)
+        comparison = _Comparison(session, model, test)
         if model.write.history and not model.streaming:
-            _through(HistoryTrial(session, manifest, placed, test, self.root), compared, session, placed)
-            return compared.found
-        fed = feed_inputs(session, manifest, placed, test, self.root)
+            _run_steps(HistoryTrial(session, manifest, placed, test, self.root), comparison, session, placed)
+            return comparison.failures
+        fed_model = feed_inputs(session, manifest, placed, test, self.root)
         if not model.streaming:
             now = next((step.now for step in test.steps if step.now), None)
-            rows, seen = run_whole(session, fed, now)
+            rows, metrics = run_whole(session, fed_model, now)
             expects = [step.expect for step in test.steps if step.expect]
             for expect in [*expects, *([test.expect] if test.expect else [])]:
-                compared.check(expect, "", rows, seen, seen)
-            return compared.found
-        query = trial(session, fed, folder)
+                comparison.check(expect, "", rows, metrics, metrics)
+            return comparison.failures
+        query = trial(session, fed_model, folder)
         query.start()
         try:
-            _through(query, compared, session, placed)
+            _run_steps(query, comparison, session, placed)
         finally:
             query.stop()
-        return compared.found
+        return comparison.failures
 
 
-def _through(under: Trial | HistoryTrial, compared: _Compared, session: SparkSession, model: Model) -> None:
-    """Do the steps of a test, and compare the model's table after each that expects something, and at the end."""
-    test = compared.test
+def _run_steps(trial_run: Trial | HistoryTrial, comparison: _Comparison, session: SparkSession, model: Model) -> None:
+    """Run the steps of a test, and compare the table after each that expects something, and at the end."""
+    test = comparison.test
     for number, step in enumerate(test.steps, 1):
-        seen = under.step(step)
+        metrics = trial_run.step(step)
         if step.expect is not None:
             table = session.table(model.relation.sql)
-            compared.check(step.expect, f" after step {number} ({step.kind})", table, seen, under.seen)
+            comparison.check(step.expect, f" after step {number} ({step.kind})", table, metrics, trial_run.metrics)
     if test.expect is not None:
-        compared.check(test.expect, " at the end", session.table(model.relation.sql), under.seen, under.seen)
+        comparison.check(
+            test.expect, " at the end", session.table(model.relation.sql), trial_run.metrics, trial_run.metrics
+        )
 
 
-def _elsewhere(test: UnitTest) -> Diagnostic:
+def _wrong_master(test: UnitTest) -> Diagnostic:
     message = "unit tests run in a local Spark, and the target has another master"
     hint = "Run them separately: engine test -s test_type:unit; without --watch, engine build runs them first."
     return Diagnostic("not-supported", message, hint, node=test.id.partition(".")[2])
 
 
-def _error(found: Iterable[Diagnostic], test: UnitTest) -> DataTestVerdict:
-    told = tuple(replace(d, location=d.location or test.location) for d in found)
-    return DataTestVerdict(Status.ERROR, 0, told[0].message, told)
+def _error(failures: Iterable[Diagnostic], test: UnitTest) -> DataTestVerdict:
+    located = tuple(replace(d, location=d.location or test.location) for d in failures)
+    return DataTestVerdict(Status.ERROR, 0, located[0].message, located)
 
 
 @dataclass(slots=True)
-class _Compared:
+class _Comparison:
     session: SparkSession
     model: Model
     test: UnitTest
-    found: list[Diagnostic] = field(default_factory=list)
+    failures: list[Diagnostic] = field(default_factory=list)
 
-    def check(self, expect: ExpectedResult, when: str, rows: DataFrame, step: StepMetrics, whole: StepMetrics) -> None:
-        """Compare what is expected with what is there.
+    def check(self, expect: ExpectedResult, when: str, rows: DataFrame, step: StepMetrics, total: StepMetrics) -> None:
+        """Compare expected rows and numbers with actual ones.
 
         Args:
-            expect: what is expected.
-            when: in words.
+            when: in words, for messages.
             rows: the table, or the rows of a batch query.
-            step: the numbers that counts are compared with.
-            whole: the numbers of all steps so far, which tell causes.
+            step: the numbers that expected counts are compared with.
+            whole: the numbers of all steps so far, for likely causes.
         """
-        mark = shown(step.watermark)
+        mark = mark_text(step.watermark)
         numbers: list[tuple[str, object, object]] = [
             ("late", expect.late, step.late),
             ("duplicates", expect.duplicates, step.duplicates),
@@ -198,17 +188,19 @@ class _Compared:
             ("state_rows", expect.state_rows, step.state_rows),
             ("watermark", expect.watermark, mark),
         ]
-        for name, wanted, got in numbers:
-            if wanted is not None and wanted != got:
-                why = late_causes(self.model, int(expect.late or 0), step.late, step) if name == "late" else []
-                hint = "\n    ".join(f"Likely cause: {text}." for text in why)
-                self._report(expect, f"{name} is {got}{when}, expected {wanted}", hint)
+        for name, expected_value, actual_value in numbers:
+            if expected_value is not None and expected_value != actual_value:
+                cause_texts = late_causes(self.model, int(expect.late or 0), step.late, step) if name == "late" else []
+                hint = "\n    ".join(f"Likely cause: {text}." for text in cause_texts)
+                self._report(expect, f"{name} is {actual_value}{when}, expected {expected_value}", hint)
         if expect.rows is not None:
-            self._rows(expect, expect.rows, when, rows, whole)
+            self._rows(expect, expect.rows, when, rows, total)
 
-    def _rows(self, expect: ExpectedResult, wanted: Rows, when: str, rows: DataFrame, whole: StepMetrics) -> None:
+    def _rows(
+        self, expect: ExpectedResult, expected_value: Rows, when: str, rows: DataFrame, total: StepMetrics
+    ) -> None:
         kinds = {column.name.lower(): column.dataType.simpleString() for column in rows.schema.fields}
-        names = [name for name, _ in wanted.columns] or list(rows.columns)
+        names = [name for name, _ in expected_value.columns] or list(rows.columns)
         unknown = [name for name in names if name.lower() not in kinds]
         if unknown:
             self._report(expect, f"the table has no column {', '.join(unknown)}", f"It has: {', '.join(rows.columns)}.")
@@ -216,19 +208,23 @@ class _Compared:
         columns = [(name, kinds[name.lower()]) for name in names]
         floats = frozenset(index for index, (_, kind) in enumerate(columns) if kind in _FLOATS)
         actual = TextTable(tuple(names), _texts(rows, columns), floats)
-        expected = TextTable(tuple(names), _texts(typed(self.session, wanted, columns), columns), floats)
-        pairs = paired(expected, actual, ordered=expect.ordered)
+        expected = TextTable(tuple(names), _texts(typed(self.session, expected_value, columns), columns), floats)
+        pairs = pair_rows(expected, actual, ordered=expect.ordered)
         if all(pair.equal(actual) for pair in pairs):
             return
         wrong = sum(not pair.equal(actual) for pair in pairs)
         several = "1 row differs" if wrong == 1 else f"{wrong} rows differ"
-        why = [f"Likely cause: {text}." for text in causes(self.model, pairs, actual, whole)]
-        lines = ["- expected, + actual, differing cells between asterisks:", *drawn(pairs, actual), *why]
+        cause_texts = [f"Likely cause: {text}." for text in causes(self.model, pairs, actual, total)]
+        lines = [
+            "- expected, + actual, differing cells between asterisks:",
+            *difference_lines(pairs, actual),
+            *cause_texts,
+        ]
         self._report(expect, f"{several} of '{self.model.name}'{when}", "\n    ".join(lines))
 
     def _report(self, expect: ExpectedResult, message: str, hint: str) -> None:
         name = self.test.id.partition(".")[2]
-        self.found.append(Diagnostic("unit-test-failed", message, hint, node=name, location=expect.location))
+        self.failures.append(Diagnostic("unit-test-failed", message, hint, node=name, location=expect.location))
 
 
 def _texts(frame: DataFrame, columns: list[tuple[str, str]]) -> tuple[tuple[str | None, ...], ...]:
@@ -240,5 +236,5 @@ def _texts(frame: DataFrame, columns: list[tuple[str, str]]) -> tuple[tuple[str 
 
 @contextmanager
 def run_units(versions: Versions, root: Path) -> Iterator[RunUnit]:
-    with throw_away() as lake:
-        yield UnitTests(versions, root, lake).run
+    with temporary_lake() as lake:
+        yield UnitTestRunner(versions, root, lake).run

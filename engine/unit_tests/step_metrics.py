@@ -1,4 +1,4 @@
-"""The numbers of a unit test, from Spark's progress records and from the writer."""
+"""The numbers of a unit test, from Spark's progress reports and from the writer."""
 
 from __future__ import annotations
 
@@ -14,12 +14,11 @@ from engine.times import time_millis
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepMetrics(Metrics):
-    """The numbers of one step, or of all steps together, without rows that a flush read or holds in state.
+    """The numbers of one or all steps, without rows that a flush read or keeps in state; times in ms since 1970.
 
     Attributes:
-        watermark: with which the next micro-batch begins, milliseconds since 1970; None: there is none yet.
-        times: of each micro-batch with event times: the watermark with which it began (None: there was none), and its
-            earliest event time, milliseconds since 1970.
+        watermark: with which the next micro-batch begins; None: there is none yet.
+        times: for each micro-batch with event times: its watermark (None: none) and its earliest event time.
         flushed: a flush has moved the watermark past every row.
     """
 
@@ -28,7 +27,7 @@ class StepMetrics(Metrics):
     flushed: bool = False
 
     def with_step(self, later: StepMetrics) -> StepMetrics:
-        """Both together; state and watermark are the later ones."""
+        """Return the sum of both; state and watermark are the later ones."""
         return StepMetrics(
             watermark=later.watermark,
             times=(*self.times, *later.times),
@@ -37,35 +36,34 @@ class StepMetrics(Metrics):
         )
 
 
-def put_into_state(record: Mapping[str, Any]) -> int:
+def rows_put_into_state(record: Mapping[str, Any]) -> int:
     return sum(int(o.get("numRowsUpdated", 0)) for o in record.get("stateOperators") or ())
 
 
-def of_batch(
-    record: Mapping[str, Any], written: WrittenBatch, watermark: int | None, flushed: int, *, hidden: bool
+def batch_metrics(
+    record: Mapping[str, Any], written_batch: WrittenBatch, watermark: int | None, flushed: int, *, hidden: bool
 ) -> StepMetrics:
-    """The numbers of a micro-batch.
+    """Return the numbers of a micro-batch.
 
     Args:
-        record: Spark's progress of it.
-        written: what the writer says.
+        record: Spark's progress report.
         watermark: of the next micro-batch.
-        flushed: rows of the last flush that are held in state.
+        flushed: rows of the last flush in state.
         hidden: its rows are those of a flush.
     """
-    metrics = metrics_of(record, written.metrics)
-    held = max(metrics.state_rows - flushed, 0)
+    metrics = metrics_of(record, written_batch.metrics)
+    state_rows = max(metrics.state_rows - flushed, 0)
     metrics = replace(metrics, rows_in=0, duplicates=0) if hidden else metrics
-    numbers = replace(metrics, state_rows=held).numbers()
+    numbers = replace(metrics, state_rows=state_rows).numbers()
     return StepMetrics(watermark=watermark, times=() if hidden else _times(record), **numbers)
 
 
 def _times(record: Mapping[str, Any]) -> tuple[tuple[int | None, int], ...]:
-    told = record.get("eventTime") or {}
-    if "min" not in told:
+    event_times = record.get("eventTime") or {}
+    if "min" not in event_times:
         return ()
-    began, earliest = (_millis(told.get(key)) for key in ("watermark", "min"))
-    return ((began or None, earliest),)
+    start_watermark, earliest = (_millis(event_times.get(key)) for key in ("watermark", "min"))
+    return ((start_watermark or None, earliest),)
 
 
 def _millis(text: str | None) -> int:

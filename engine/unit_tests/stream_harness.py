@@ -1,4 +1,4 @@
-"""A model's own query and the engine's own writer over given rows: one query lives through the steps of a unit test."""
+"""A model's own query and writer over given rows: one query runs through the steps of a unit test."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from engine.spark.internals.queries import recent_reports
 from engine.state import ModelState, TableState
 from engine.state import checkpoint as spark_checkpoint
 from engine.unit_tests.fixed_clock import FixedClock, millis
-from engine.unit_tests.given_inputs import Fed
+from engine.unit_tests.given_inputs import FedModel
 from engine.unit_tests.memory_source import Feed, add
-from engine.unit_tests.step_metrics import StepMetrics, of_batch, put_into_state
+from engine.unit_tests.step_metrics import StepMetrics, batch_metrics, rows_put_into_state
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -37,12 +37,7 @@ _FAR_STEP = 100
 
 @dataclass(slots=True)
 class Trial:
-    """A streaming model under test.
-
-    Attributes:
-        output: how its rows reach the table.
-        state: content of model.json.
-    """
+    """A streaming model under test; `state` is the content of model.json."""
 
     session: SparkSession
     model: Model
@@ -53,10 +48,10 @@ class Trial:
     output: Output
     state: ModelState
     clock: FixedClock
-    seen: StepMetrics = field(default_factory=StepMetrics)
+    metrics: StepMetrics = field(default_factory=StepMetrics)
     _writer: BatchWriter | None = None
     _query: Any = None
-    _last: int = -1
+    _last_batch: int = -1
     _flushes: int = 0
     _flushed: int = 0
     _hiding: bool = False
@@ -76,7 +71,7 @@ class Trial:
         stream = stream_writer(self.model, self.frame, self._write, self.folder.checkpoint(1))
         self._query = stream.trigger(processingTime="0 seconds").start()
         self._writer.query.set_result(self._query)
-        self.clock.wind(self._query)
+        self.clock.apply(self._query)
 
     def stop(self) -> None:
         if self._query is not None:
@@ -87,12 +82,7 @@ class Trial:
             self._writer.query = Future()
 
     def step(self, step: UnitTestStep) -> StepMetrics:
-        """Do a step to its end: its micro-batch, and the batch without data after it.
-
-        Raises:
-            EngineError: the writer rejected the batch.
-            pyspark.errors.PySparkException: Spark failed the query.
-        """
+        """Run a step's micro-batch, and the batch without data after it; raises errors of the writer and of Spark."""
         if step.now is not None:
             self.clock.set(millis(step.now), self._query)
         if step.kind is StepKind.RESTART:
@@ -101,18 +91,18 @@ class Trial:
         elif step.kind is StepKind.FLUSH:
             self._flush()
         elif step.given:
-            given = [(self.feeds[rows.view], self.feeds[rows.view].rows(rows.rows)) for rows in step.given]
-            add(self._query, given, self.session)
-        self._settle()
-        seen = replace(self._look(), flushed=step.kind is StepKind.FLUSH)
-        self.seen = self.seen.with_step(seen)
-        return seen
+            fed_rows = [(self.feeds[rows.view], self.feeds[rows.view].rows(rows.rows)) for rows in step.given]
+            add(self._query, fed_rows, self.session)
+        self._process_available()
+        step_metrics = replace(self._read_progress(), flushed=step.kind is StepKind.FLUSH)
+        self.metrics = self.metrics.with_step(step_metrics)
+        return step_metrics
 
     def _markers(self, batch: int) -> Mapping[str, str]:
         return {"model": self.model.name, "generation": "1", "batch-id": str(batch), "fingerprint": "", "run-id": ""}
 
     def _write(self, frame: DataFrame, batch: int) -> None:
-        """Write a micro-batch; the rows of a flush are computed and written nowhere."""
+        """Write a micro-batch; the rows of a flush are computed but not written."""
         writer = self._writer
         if writer is None:
             raise RuntimeError("a micro-batch of a query that was not started")
@@ -122,9 +112,9 @@ class Trial:
         self._hiding = False
         compute_only(frame)
         writer.record(batch=batch)
-        writer.written[batch] = WrittenBatch()
+        writer.written_batches[batch] = WrittenBatch()
         self._hidden.add(batch)
-        self.clock.wind(self._query)
+        self.clock.apply(self._query)
 
     def _flush(self) -> None:
         self._flushes += 1
@@ -136,7 +126,7 @@ class Trial:
         self._hiding = True
         add(self._query, rows, self.session)
 
-    def _settle(self) -> None:
+    def _process_available(self) -> None:
         try:
             self._query.processAllAvailable()
         except spark_exceptions():
@@ -144,46 +134,43 @@ class Trial:
                 raise self._writer.error from None
             raise
 
-    def _look(self) -> StepMetrics:
-        mark = spark_checkpoint.next_watermark(self.folder.checkpoint(1))
-        step = StepMetrics(state_rows=self.seen.state_rows, watermark=mark)
-        written = self._writer.written if self._writer is not None else {}
+    def _read_progress(self) -> StepMetrics:
+        watermark = spark_checkpoint.next_watermark(self.folder.checkpoint(1))
+        step = StepMetrics(state_rows=self.metrics.state_rows, watermark=watermark)
+        written = self._writer.written_batches if self._writer is not None else {}
         for record in recent_reports(self._query):
             batch = int(record.batchId())
-            if batch <= self._last or batch not in written:
+            if batch <= self._last_batch or batch not in written:
                 continue
-            told = json.loads(record.json())
+            progress = json.loads(record.json())
             # A query that waits shows so, with the number of the batch that is to come.
-            if "addBatch" in (told.get("durationMs") or {}):
-                self._last = batch
+            if "addBatch" in (progress.get("durationMs") or {}):
+                self._last_batch = batch
                 hidden = batch in self._hidden
-                self._flushed = put_into_state(told) if hidden else self._flushed
-                step = step.with_step(of_batch(told, written[batch], mark, self._flushed, hidden=hidden))
+                self._flushed = rows_put_into_state(progress) if hidden else self._flushed
+                step = step.with_step(batch_metrics(progress, written[batch], watermark, self._flushed, hidden=hidden))
         return step
 
 
-def trial(session: SparkSession, fed: Fed, folder: TableState) -> Trial:
-    """Make the table of a model under test; its query is not started yet.
-
-    Raises:
-        RunError: the declared columns are not those of the query.
-        pyspark.errors.PySparkException: Spark rejects the query.
-    """
-    model = fed.model
+def trial(session: SparkSession, fed_model: FedModel, folder: TableState) -> Trial:
+    """Create the table of a model under test, without starting its query; raises RunError or Spark's errors."""
+    model = fed_model.model
     join_as_sql(session)
     frame = table_setup.checked_frame(session, model)
     state = table_setup.make(model, model.relation, 1, folder, frame)
-    quarantine = Quarantine(model, None) if quarantines(model, fed.watched) else None
+    quarantine = Quarantine(model, None) if quarantines(model, fed_model.watched) else None
     deleted = Deleted(model, None) if model.write.delete_when is not None else None
-    every = with_groups_left_out(model, frame)
+    frame_with_groups = with_groups_left_out(model, frame)
     return Trial(
         session=session,
         model=model,
-        feeds=fed.feeds,
+        feeds=fed_model.feeds,
         folder=folder,
-        frame=expectations.checked(every.frame, model.expectations),
-        rules=rules_of(model, fed.watched, quarantine, folder.batches(1)),
-        output=output_of(model, model.relation.sql, deleted, scope=every.scope, repeats=every.repeats),
+        frame=expectations.checked(frame_with_groups.frame, model.expectations),
+        rules=rules_of(model, fed_model.watched, quarantine, folder.batches(1)),
+        output=output_of(
+            model, model.relation.sql, deleted, scope=frame_with_groups.scope, repeats=frame_with_groups.repeats
+        ),
         state=state,
         clock=FixedClock(session),
     )

@@ -1,4 +1,4 @@
-"""The throw-away lake of unit tests: one catalog in a temporary folder, and a session of its own for each test."""
+"""The temporary lake of unit tests: one catalog in a temporary folder, and a session for each test."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ _CONF = {
 
 
 @dataclass(slots=True)
-class ThrowAway:
-    """A lake that goes when the tests have ended; the project's own is never touched."""
+class TemporaryLake:
+    """A lake that is removed after the tests; the project's own is never touched."""
 
     folder: Path
     _numbers: count[int] = field(default_factory=count)
     _guard: threading.Lock = field(default_factory=threading.Lock)
-    _made: bool = False
+    _is_prepared: bool = False
 
     def session(self, spark: SparkSession) -> SparkSession:
         catalog = Catalog("sqlite", NAME, self.folder / "lake")
@@ -51,10 +51,10 @@ class ThrowAway:
             session.conf.set(key, value)
         # Two sessions that set up one catalog at a time collide.
         with self._guard:
-            if not self._made:
+            if not self._is_prepared:
                 catalog_settings.prepare(catalog)
                 create_namespace(session, NAME, SCHEMA)
-                self._made = True
+                self._is_prepared = True
         return session
 
     def place(self, model: Model) -> tuple[Model, TableState]:
@@ -65,6 +65,6 @@ class ThrowAway:
 
 
 @contextmanager
-def throw_away() -> Iterator[ThrowAway]:
+def temporary_lake() -> Iterator[TemporaryLake]:
     with TemporaryDirectory(prefix="headrace-unit-", ignore_cleanup_errors=True) as folder:
-        yield ThrowAway(Path(folder))
+        yield TemporaryLake(Path(folder))

@@ -37,7 +37,7 @@ _MOST_BYTES = 2**20
 
 
 _WITHOUT = (
-    "dbt_project.yml was not found beside target/, so no variables are imported: set them under 'vars:' in project.yml"
+    "dbt_project.yml was not found next to target/, so no variables are imported: set them under 'vars:' in project.yml"
 )
 
 
@@ -47,7 +47,7 @@ IGNORED = "/target/\n/.engine/\n"
 REPORT = "import-report"
 _NOT_CARRIED = {
     "metrics": "metrics are not imported: a model can compute them",
-    "semantic_models": "semantic models are not imported: a model can compute what they describe",
+    "semantic_models": "semantic models are not imported: a model can compute the same metrics",
     "saved_queries": "saved queries are not imported: engine show --inline runs a query",
     "functions": "functions are not imported: write them as macros",
 }
@@ -182,8 +182,8 @@ def _notes(manifest: DbtManifest) -> list[str]:
         )
     elif manifest.adapter not in ("", "spark", "databricks"):
         notes.append(
-            f"the SQL was written for {plain(manifest.adapter)}: what Spark does not have is reported, but a function "
-            "of the same name may compute something else; compare results"
+            f"the SQL was written for {plain(manifest.adapter)}: functions that Spark lacks are reported, but a "
+            "function with the same name may compute something else; compare results"
         )
     return notes
 

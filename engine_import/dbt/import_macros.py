@@ -19,7 +19,7 @@ _HOOKED = {
     "generate_alias_name": "'alias' in the header names the table; the macro would be ignored",
     "generate_database_name": "the catalog is set in the target; the macro would be ignored",
 }
-_MATERIALIZATION = "a materialization: tables and views are written by the engine"
+_MATERIALIZATION = "a materialization: Headrace writes tables and views"
 # Warehouses on which dbt_date's weeks begin on Monday, and those on which week_of_year is that of ISO 8601.
 _MONDAYS = frozenset(("spark", "databricks", "redshift", "trino"))
 _ISO_WEEKS = frozenset(("spark", "databricks", "redshift", "trino", "snowflake"))
@@ -55,7 +55,7 @@ def _note_weeks(context: ImportContext) -> None:
     if used & {"week_start", "week_end"} and adapter in _MONDAYS:
         context.notes.append(f"dbt_date.week_start() is a Sunday here, and a Monday on {adapter}: use iso_week_start()")
     if "week_of_year" in used and adapter not in _ISO_WEEKS:
-        context.notes.append(f"dbt_date.week_of_year() is that of ISO 8601 here, which differs on {plain(adapter)}")
+        context.notes.append(f"dbt_date.week_of_year() follows ISO 8601 here, which differs on {plain(adapter)}")
 
 
 def _is_carried(context: ImportContext, macro: DbtMacro) -> bool:

@@ -23,7 +23,7 @@ _PYTHON = (
 # dbt writes these into a view, which keeps them until the next run.
 _OF_A_RUN = re.compile(r"\b(run_started_at|invocation_id)\b")
 _CODE = (PieceKind.EXPRESSION, PieceKind.BLOCK)
-_DECIDE = "decide what it reads incrementally"
+_DECIDE = "decide which input it reads incrementally"
 
 
 def import_models(context: ImportContext) -> None:
@@ -54,15 +54,15 @@ def _import(context: ImportContext, node: DbtNode) -> None:
     header = common_header(context, node)
     if kind == "view" and _reads_source(context, node):
         header["materialized"] = "table"
-        notes.append("was a view: one over a source is a table here, rebuilt when the source has changed")
+        notes.append("was a view: a view over a source is a table here, rebuilt when the source has changed")
     elif kind == "view" and any(_OF_A_RUN.search(piece.inner) for piece in pieces(node.code) if piece.part in _CODE):
         header["materialized"] = "table"
-        notes.append("was a view with a value of dbt's last run: a table here, which holds that of the build")
+        notes.append("was a view with a value of dbt's last run: a table here, with the value of the last build")
     elif kind in _KINDS:
         header["materialized"] = _KINDS[kind]
     else:
         header["materialized"] = "table"
-        words = f"'{plain(kind)}' is a table here, rebuilt when what it reads has changed"
+        words = f"'{plain(kind)}' is a table here, rebuilt when an input has changed"
         notes.append(words if kind in _REFRESHED else f"{words}; the materialization itself is not imported")
     if kind != "ephemeral":
         header |= table_header(context, node, notes, stored=header["materialized"] == "table")
@@ -169,7 +169,7 @@ def _decisions(context: ImportContext, node: DbtNode, full: FullQuery, stream: M
     lines.append("3. If it groups, joins streams or drops duplicates, it needs an event time:")
     column = plain(full.newest) or "TIME"
     lines.append(f"     streams: {{{chosen}: {{watermark: {column} delay 1 hour}}}}")
-    lines.append("Or leave 'materialized: table': it is rebuilt whenever what it reads has changed.")
+    lines.append("Or leave 'materialized: table': it is rebuilt whenever an input has changed.")
     return lines
 
 

@@ -41,7 +41,7 @@ _LOOKS = (
 _NUMBERS = re.compile(r"-?\d+(\.\d*)?")
 # dbt reads it as no value.
 _NULL = "null"
-_MISSING = "its CSV file was not found beside the manifest: put it at {} and declare its columns in sources/seeds.yml"
+_MISSING = "its CSV file was not found next to the manifest: put it at {} and declare its columns in sources/seeds.yml"
 
 
 def import_seeds(context: ImportContext) -> None:

@@ -11,7 +11,7 @@ from engine_import.dbt.model_text import common_header, line_notes, model_text, 
 from engine_import.output.import_report import ImportOutcome, plain
 
 _COLUMNS = (
-    "dbt_valid_from and dbt_valid_to are valid_from and valid_to here, is_current says which version counts; "
+    "dbt_valid_from and dbt_valid_to are valid_from and valid_to here, is_current marks the current version; "
     "dbt_scd_id and dbt_updated_at are left out; versions that dbt has stored are not copied"
 )
 _OTHER = "the strategy '{}' is not one of dbt's own: timestamp and check"

@@ -60,7 +60,7 @@ def _read_generic(context: ImportContext, node: DbtNode, metadata: Mapping[str, 
     kind = _kind(context, metadata, own)
     reason = _unsupported(node) if kind not in _OWN_FAIL_CALC else ""
     if tested is None:
-        reason = "what it tests is not imported"
+        reason = "the tested node is not imported"
     elif kind is None:
         package = text_of(metadata, "namespace")
         name = f"{package}.{text_of(metadata, 'name')}" if package else text_of(metadata, "name")

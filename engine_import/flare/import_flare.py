@@ -54,7 +54,7 @@ _WORDS = {
     "classpath": "set spark.jars in spark.conf of the target",
     "assertions": "write data tests or expectations in the header of the model",
     "actions": "use engine maintain",
-    "incremental": "list the input under streams: a stream reads what is new",
+    "incremental": "list the input under streams: a stream reads only new data",
     "query": "write the query as a model",
 }  # fmt: skip
 

@@ -87,7 +87,7 @@ def read_jobs(file: Path) -> list[JobPart]:
     doc, findings = load_yaml(content.decode("utf-8", "replace"), file.name)
     errors: list[Diagnostic] = [finding for finding in findings if finding.is_error]
     if errors:
-        raise ProjectError.of(errors)
+        raise ProjectError.from_diagnostics(errors)
     root = JobPart(doc, (), doc.data)
     dag = root.child("dag") if root.child("dag").value else root.child("workflow").child("dag")
     jobs = [job for job in dag.items() if isinstance(job.value, dict)]

@@ -126,7 +126,7 @@ class ImportReport:
                 lines.append("")
         noted = [item for item in self.items if item.notes]
         if noted:
-            lines += ["## What is different", ""]
+            lines += ["## Differences", ""]
             lines += [f"* {item.kind} {_cell(item.name)}: {_cell('; '.join(item.notes))}" for item in noted]
             lines.append("")
         if self.notes:

@@ -7,7 +7,7 @@ import stat
 from pathlib import Path
 
 from engine.errors import ProjectError
-from engine.target_folder import is_plain
+from engine.target_folder import is_plain_name
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -28,7 +28,7 @@ def read_bounded(folder: Path, name: str, most: int) -> bytes | None:
         ProjectError: `import-unreadable`: the name leads out of the folder, is a link or not a plain file, or the file
             is larger than `most`.
     """
-    if not is_plain(name):
+    if not is_plain_name(name):
         raise _unreadable(folder, name, "its path leads out of the folder")
     *above, last = name.split("/")
     opened = []

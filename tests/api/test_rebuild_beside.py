@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from engine.api import Project
-from engine.api.one_session import unheard
+from engine.api.one_session import ignore_event
 from engine.api.rebuild_beside import check_rebuild, rebuild_of
 from engine.cli.main import invoke
 from engine.errors import EngineError, StateError, UsageError
@@ -59,31 +59,31 @@ def rebuild(project: Project, *names: str) -> Rebuild:
     compiled = project.compile()
     assert not compiled.manifest.errors
     nodes = [*(f"model.{name}" for name in names), *(test.id for test in compiled.manifest.tests)]
-    return rebuild_of(project, compiled, nodes, 4, unheard)
+    return rebuild_of(project, compiled, nodes, 4, ignore_event)
 
 
 def begun(one: Rebuild, node: str) -> Noted | None:
-    return next_state(one.target, one.model(node)).journal.begun(Noted)
+    return next_state(one.target, one.model(node)).journal.open_operation(Noted)
 
 
 def test_references_among_the_models_lead_to_their_new_tables(project: Project) -> None:
     one = rebuild(project, "paid", "hourly", "joined", "total")
     assert one.names == ("paid", "hourly", "joined")
     for node in one.models:
-        own, made = one.model(node), one.made(node)
+        own, made = one.model(node), one.rebuilt_model(node)
         assert made.relation == replace(own.relation, name=f"{own.name}__next")
         # An edit is known by it, and the state that is published has it.
         assert (made.fingerprint, made.facts, made.deferred_from) == (own.fingerprint, own.facts, None)
-    joined = one.made("model.joined").sql
+    joined = one.rebuilt_model("model.joined").sql
     assert "`hourly__next`" in joined
     assert "`total`" in joined
     # Nobody reads the new table, and its tests decide about all.
-    assert one.made("model.hourly").write.publish.value == "immediately"
+    assert one.rebuilt_model("model.hourly").write.publish.value == "immediately"
     assert one.model("model.hourly").write.publish.value == "on_tests_pass"
-    queries = {test.kind: test.sql for test in one.beside.tests}
+    queries = {test.kind: test.sql for test in one.next_project.tests}
     assert "`hourly__next`" in queries["not_null"]
     assert {"`hourly__next`", "`paid__next`"} <= set(queries["relationships"].replace(".", " ").split())
-    assert set(one.tests) == {test.id for test in one.beside.tests}
+    assert set(one.tests) == {test.id for test in one.next_project.tests}
 
 
 def test_a_selection_without_a_stream_has_nothing_to_rebuild(project: Project) -> None:

@@ -13,7 +13,7 @@ pytestmark = pytest.mark.slow
 
 SCRIPT = """
 import ctypes, threading
-from engine.api.unused_memory import keep_whole
+from engine.api.unused_memory import limit_malloc_arenas
 {0}
 kept, ready = [], threading.Barrier(9)
 def hold():
@@ -43,5 +43,5 @@ def arenas(code: str, **environment: str) -> int:
 @pytest.mark.skipif(sys.platform != "linux", reason="glibc")
 def test_threads_share_two_arenas_unless_the_environment_says_otherwise() -> None:
     assert arenas("") > 2
-    assert arenas("keep_whole()") == 2
-    assert arenas("keep_whole()", MALLOC_ARENA_MAX="4") == 4
+    assert arenas("limit_malloc_arenas()") == 2
+    assert arenas("limit_malloc_arenas()", MALLOC_ARENA_MAX="4") == 4

@@ -19,6 +19,7 @@ from engine.docs.site.table_statistics import Snapshot, StoredTable
 from engine.errors import Location
 from engine.events import BatchCommitted, ModelFinished, RunFinished, RunStarted, Status, TestFinished, fold
 from engine.project import load_project
+from engine.runtime.context.run_history import note_run, read_history
 from engine.runtime.context.run_results import as_dict
 from tests.docs.build import NOW, Site, written
 from tests.lab import REPOSITORY
@@ -136,7 +137,10 @@ def example() -> Manifest:
 def flights(example: Manifest, tmp_path_factory: pytest.TempPathFactory) -> Site:
     """The example's site, with a run and tables as a build leaves them."""
     tables = {m.id: _table(n) for n, m in enumerate(example.models) if m.materialized.value != "view"}
-    return written(tmp_path_factory.mktemp("flights"), example, _results(example), tables=tables)
+    target = tmp_path_factory.mktemp("runs")
+    note_run(_results(example), None, target)
+    history = read_history(target)
+    return written(tmp_path_factory.mktemp("flights"), example, _results(example), tables=tables, history=history)
 
 
 def _table(seed: int) -> StoredTable:

@@ -178,6 +178,7 @@ def thousand(tmp_path_factory):
     return written(tmp_path_factory.mktemp("big"), big())
 
 
+@pytest.mark.nightly
 def test_a_thousand_models_open_quickly_and_move_smoothly(window, thousand):
     one = window(thousand)
     page = one.open("#/graph")
@@ -193,7 +194,7 @@ def test_a_thousand_models_open_quickly_and_move_smoothly(window, thousand):
         const fire = (type, x, y) => canvas.dispatchEvent(new PointerEvent(type, { pointerId: 1, clientX: x, clientY: y, bubbles: true }));
         const times = [];
         for (const zoom of [0, 9]) {
-            for (let i = 0; i < zoom; i += 1) canvas.dispatchEvent(new WheelEvent("wheel", { deltaY: -150, clientX: 700, clientY: 400, bubbles: true, cancelable: true }));
+            for (let i = 0; i < zoom; i += 1) canvas.dispatchEvent(new WheelEvent("wheel", { deltaY: -75, ctrlKey: true, clientX: 700, clientY: 400, bubbles: true, cancelable: true }));
             fire("pointerdown", 500, 300);
             for (let i = 0; i < 40; i += 1) {
                 fire("pointermove", 500 + i * 5, 300 + i * 3);
@@ -224,18 +225,24 @@ def test_a_thousand_models_are_searched_and_narrowed(window, thousand):
 
 
 @pytest.mark.nightly
-def test_a_node_of_the_outline_is_put_in_the_light(window, thousand):
+def test_a_node_on_the_canvas_is_put_in_the_light(window, thousand):
     page = window(thousand).open("#/graph")
-    expect(page.locator(".mass.table")).to_have_count(1)
+    page.get_by_label("Group by").select_option("")
+    page.get_by_role("button", name="Show all").click()
+    expect(page.locator("canvas.far")).to_be_visible()
+    expect(page.locator(".box")).to_have_count(0)
     place = page.evaluate("""() => {
         const frame = document.querySelector(".canvas").getBoundingClientRect();
-        const [, x, y, scale] = document.querySelector(".world").getAttribute("transform").match(/translate\\(([^ ]+) ([^)]+)\\) scale\\((.+)\\)/).map(Number);
-        const [left, top] = document.querySelector(".mass.table").getAttribute("d").match(/^M(\\S+) (-?[\\d.]+)h/).slice(1).map(Number);
-        return [frame.left + x + (left + 100) * scale, frame.top + y + (top + 28) * scale];
+        const { view, layout } = headrace.shown;
+        const [left, middle] = layout.places.get(500);
+        return [frame.left + view.x + (left + 100) * view.scale, frame.top + view.y + middle * view.scale];
     }""")
     page.mouse.click(*place)
     expect(page.locator(".info")).to_contain_text("above")
-    expect(page.locator(".dim")).to_have_count(1)
+    expect(page.locator(".minimap")).to_be_hidden()
+    page.get_by_role("button", name="Readable size").click()
+    expect(page.locator(".box.chosen .name")).to_be_visible()
+    expect(page.locator(".minimap")).to_be_visible()
     page.keyboard.press("Escape")
 
 
@@ -246,7 +253,7 @@ def test_a_node_out_of_sight_is_reached_with_the_keyboard(window, thousand):
     page.wait_for_timeout(100)
     box = page.locator(".box").first
     box.focus()
-    start = page.evaluate("document.activeElement.dataset.number")
+    start = page.evaluate("document.activeElement.dataset.id")
     for key in ("ArrowDown", "ArrowRight", "ArrowLeft", "ArrowUp"):
         for _ in range(6):
             page.keyboard.press(key)

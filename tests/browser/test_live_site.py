@@ -81,6 +81,8 @@ def test_the_node_and_the_part_of_the_graph_stay(window, live: Live, address: st
     page.locator(".box", has_text="departures_hourly").first.click()
     expect(page.locator(".info h2")).to_have_text("departures_hourly")
     page.get_by_role("button", name="Zoom in").click()
+    page.locator(".graph svg, svg.graph").first.hover()
+    page.mouse.wheel(-1000, 0)  # what is in the light goes out of sight
     page.wait_for_timeout(200)
     world = page.locator("svg > g").first.get_attribute("transform")
     loaded_again(page, live, "second")

@@ -139,7 +139,7 @@ def process(tmp_path: Path) -> Iterator[Process]:
     (target / "run_results.json").write_text(json.dumps(stored))
     written(target / "docs", compiled.manifest, stored)
     with observing(target, {test.id: ORDERS}) as observer:
-        data = LiveSite(lambda: process.compiled, observer.kept, target)
+        data = LiveSite(lambda: process.compiled, observer.node_ids, target)
         with serve(observer, target / "docs", ACCESS, data=data) as server:
             process = Process(tmp_path, observer, server.link(), compiled)
             process.happens(started(ORDERS, TOTALS, f"tests.{ORDERS}", at=time.time() - 60))
@@ -254,6 +254,18 @@ def test_the_open_page_takes_an_edit_at_its_place(window, process: Process) -> N
     expect(page.locator("#found")).to_contain_text("alerts")
 
 
+def test_a_page_that_opens_while_the_project_changes_shows_the_new_one(window, process: Process) -> None:
+    process.edit(alerts=STREAM)
+    page, asked = window(process.address).open("#/"), []
+    page.route("**/data/nodes*.js*", lambda route: route.continue_() if asked else asked.append(route))
+    page.evaluate("window.location.hash = '#/model/alerts'")
+    expect(page.locator("html")).not_to_have_attribute("data-ready", "true")
+    process.edit(alerts=STREAM.replace("amount from", "amount + 1 as more from"), totals=None)
+    expect(page.locator("#nodes")).not_to_contain_text("totals")
+    asked[0].continue_()
+    expect(page.locator("main")).to_contain_text("amount + 1 as more")
+
+
 def test_who_selects_a_text_is_asked_first(window, process: Process) -> None:
     page = window(process.address).open("#/model/orders")
     page.locator("h1 bdi").select_text()
@@ -283,7 +295,7 @@ def test_stalled_is_said_with_what_it_does_meanwhile(window, process: Process) -
 
 
 def test_data_that_did_not_change_are_not_read(process: Process) -> None:
-    data = LiveSite(lambda: process.compiled, process.observer.kept, process.root / "target")
+    data = LiveSite(lambda: process.compiled, process.observer.node_ids, process.root / "target")
     first = data.script("index")
     assert first is not None
     assert data.script("index") is first

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 from axe_playwright_python.base import AXE_SCRIPT
 from playwright.sync_api import expect
 
+from engine.compile.artifacts.write_artifacts import write_artifacts
 from engine.compile.nodes.manifest import Manifest
+from engine.compile.selection.previous_state import load_previous
 from engine.compile.selection.select_nodes import select
 from engine.docs.page_access import page_access
 from engine.docs.serve import serving
 from engine.docs.site.column_trace import Columns, ColumnSpot, impact, trace
+from engine.docs.site.differences import differences
 from engine.errors import UsageError
 from tests.browser.conftest import DRAWN
+from tests.docs.build import written
 
 PAGES = {
     "overview": "#/",
@@ -28,6 +34,8 @@ PAGES = {
     "rows": "#/column/model/carriers/long_delays",
     "field": "#/column/source/ops.departures/data.departure_delay",
     "macro": "#/macro/share",
+    "runs": "#/runs",
+    "run": "#/runs/0",
     "nothing": "#/model/nothing",
 }
 
@@ -71,8 +79,8 @@ def test_a_column_is_followed_to_its_source_by_clicks(window, flights, example):
     page.get_by_role("region", name="Columns of routes").get_by_role("link", name="late_share", exact=True).click()
     steps = page.locator(".steps > li")
     expect(steps).to_have_count(3)
-    expect(steps.nth(0)).to_contain_text("round(avg(case when f.departure_delay >= 60 then 1.0 else 0.0 end), 3)")
-    steps.nth(2).get_by_role("link").click()
+    expect(steps.nth(2)).to_contain_text("round(avg(case when f.departure_delay >= 60 then 1.0 else 0.0 end), 3)")
+    steps.nth(0).get_by_role("link").click()
     expect(page.get_by_role("heading", level=1)).to_contain_text("data.departure_delay")
     lost = impact(Columns(example), ColumnSpot("source.ops.departures", "data.departure_delay"))
     assert lost.breaks
@@ -136,6 +144,88 @@ def test_the_search_finds_models_columns_and_selections(window, flights, example
     expect(page.get_by_role("listbox")).to_be_hidden()
 
 
+def test_the_search_ranks_names_first_and_says_why_they_fit(window, flights):
+    page = window(flights).open("#/")
+    box = page.get_by_role("combobox", name="Search models")
+    box.fill("departurs_hourli")
+    expect(page.locator("#found li").first).to_have_text("departures_hourlystreaming table · similar name")
+    box.fill("dh")
+    expect(page.locator("#found li").first).to_contain_text("initials")
+    box.fill("late_share")
+    expect(page.get_by_role("option", name="routes.late_share").locator("mark")).to_have_text("late_share")
+    box.fill("flights")
+    expect(page.locator("#found li", has_text="SQL: ").first).to_be_visible()
+    notes = page.locator("#found li .under").all_inner_texts()
+    texts = [note.startswith(("SQL: ", "description: ", "test: ", "unit test: ")) for note in notes]
+    named = texts.index(True)
+    assert named > 0
+    assert not any(texts[:named])
+
+
+def test_the_path_of_a_column_fits_a_window_of_1280_pixels(window, flights):
+    page = window(flights, width=1280, height=800).open("#/column/model/routes/late_share")
+    frame = page.get_by_role("region", name="Path of the column")
+    expect(frame.locator(".stop")).to_have_count(3)
+    assert frame.evaluate("(element) => element.scrollWidth - element.clientWidth") <= 0
+    page.goto(page.url.split("#")[0] + "#/")
+    streams = page.get_by_role("region", name="Streams")
+    expect(streams).to_be_visible()
+    assert streams.evaluate("(element) => element.scrollWidth - element.clientWidth") <= 0
+
+
+def test_a_column_is_followed_in_the_graph(window, flights):
+    page = window(flights).open("#/column/model/routes/late_share")
+    page.get_by_role("link", name="Show in the graph").click()
+    card = page.locator(".info")
+    expect(card).to_contain_text("routes.late_share")
+    expect(card).to_contain_text("round(avg(case when f.departure_delay >= 60 then 1.0 else 0.0 end), 3)")
+    expect(page.locator("path.flowing.value")).not_to_have_count(0)
+    expect(page.locator("path.flowing.rows")).not_to_have_count(0)
+    expect(page.locator(".flows .flowing.value title").first).to_contain_text(" = ")
+    page.locator('.list .row[aria-label^="flights.departure_delay"]').focus()
+    page.keyboard.press("Enter")
+    expect(card.get_by_role("heading")).to_contain_text("departure_delay")
+    page.keyboard.press("Escape")
+    expect(card).to_be_hidden()
+    expect(page.locator(".flows .flowing")).to_have_count(0)
+
+
+def test_the_card_lies_beside_the_graph_and_the_light_reaches_some_steps(window, flights, example):
+    page = window(flights).open("#/graph?focus=model.flights")
+    card, canvas = page.locator(".info"), page.locator(".canvas")
+    expect(card).to_be_visible()
+    lit = page.locator(".box.lit")
+    expect(lit).to_have_count(shown(example, "+flights+"))
+    left, right = canvas.bounding_box(), card.bounding_box()
+    assert left["x"] + left["width"] <= right["x"] + 1
+    page.get_by_label("Downstream").select_option("0")
+    expect(lit).to_have_count(shown(example, "+flights"))
+    page.get_by_label("Upstream").select_option("0")
+    page.get_by_label("Downstream").select_option("1")
+    expect(lit).to_have_count(shown(example, "flights+1"))
+    card.get_by_role("link", name="Show only these").click()
+    expect(page.locator(".box")).to_have_count(shown(example, "flights+1"))
+
+
+def test_folders_are_groups_that_open_and_collapse(window, flights, example):
+    page = window(flights).open("#/graph")
+    page.get_by_label("Group by").select_option("folder")
+    group = page.locator(".box.group", has_text="staging")
+    expect(group).to_contain_text(f"{shown(example, 'path:models/staging')} nodes")
+    expect(page.get_by_role("status")).to_contain_text("groups collapsed")
+    before = page.locator(".box").count()
+    group.focus()
+    page.keyboard.press("Enter")
+    expect(page.locator(".info")).to_contain_text("Open this group")
+    page.keyboard.press("Enter")
+    expect(group).to_have_count(0)
+    expect(page.locator(".box")).to_have_count(before - 1 + shown(example, "path:models/staging"))
+    page.get_by_role("button", name="Collapse staging").first.click()
+    expect(group).to_have_count(1)
+    # The worst state of its nodes is the group's.
+    expect(page.locator(".box.group.bad", has_text="marts")).to_contain_text("failing")
+
+
 @pytest.mark.nightly
 def test_the_search_keeps_the_keyboard_while_a_page_is_read(window, flights):
     page = window(flights).open("#/")
@@ -177,6 +267,7 @@ def test_the_graph_is_narrowed_and_put_in_the_light(window, flights, example):
     views = shown(example, "config.materialized:view") + shown(example, "config.materialized:ephemeral")
     assert views
     expect(page.get_by_role("status")).to_have_text(f"{nodes(example) - views} of {nodes(example)} nodes")
+    page.get_by_role("button", name="Show all").click()
     page.locator(".box", has_text="carriers").click()
     page.locator(".box", has_text="carriers").click()
     expect(page.get_by_role("heading", level=1)).to_have_text("carriers")
@@ -288,9 +379,14 @@ def test_the_path_on_the_page_is_the_compilers(window, flights, example):
             expect(one.page.locator(".crumbs")).to_contain_text(model.name)
             way = trace(columns, ColumnSpot(model.id, column.name))
             shown = one.page.locator(".steps > li > a.origin").all_inner_texts()
-            assert shown == [f"{example.nodes[s.spot.node].name}.{s.spot.column}" for s in way.steps]
+            # Each origin stands before what is made of it.
+            steps = {f"{example.nodes[s.spot.node].name}.{s.spot.column}": s for s in way.steps}
+            assert sorted(shown) == sorted(steps)
+            assert shown[-1] == f"{model.name}.{column.name}"
+            for place, name in enumerate(shown):
+                assert all(shown.index(f"{example.nodes[o.node].name}.{o.column}") < place for o in steps[name].origins)
             texts = one.page.locator(".steps .expression").all_inner_texts()
-            assert texts == [s.sql for s in way.steps if s.spot.node.startswith("model.")]
+            assert texts == [steps[name].sql for name in shown if steps[name].spot.node.startswith("model.")]
 
 
 SELECTIONS = [
@@ -448,3 +544,37 @@ def test_runs_that_wrote_a_table_are_listed(window, flights):
     page = window(flights).open("#/model/departures_hourly")
     runs = page.get_by_role("region", name="Runs that wrote this table")
     expect(runs.locator("tbody tr")).to_have_count(1)
+
+
+def test_a_run_shows_when_its_nodes_waited_and_ran(window, flights, example):
+    page = window(flights).open("#/runs")
+    page.get_by_role("region", name="Runs").get_by_role("link").first.click()
+    rows = page.get_by_role("region", name="Timeline of the run").locator("tbody tr")
+    expect(rows).to_have_count(len(example.models) + len(example.tests) + 1)
+    hourly = rows.filter(has_text="departures_hourly").first
+    expect(hourly).to_contain_text("828")
+    expect(hourly).to_contain_text("2.0 s")
+    expect(page.locator(".gantt .ran.critical")).not_to_have_count(0)
+
+
+def test_differences_are_seen_on_the_graph_and_on_each_page(window, example, tmp_path):
+    write_artifacts(example, tmp_path / "earlier")
+    stored = tmp_path / "earlier" / "manifest.json"
+    earlier = json.loads(stored.read_text())
+    earlier["nodes"]["model.flights.routes"]["raw_code"] = "select 1 as one"
+    del earlier["nodes"]["model.flights.routes"]["columns"]["late_share"]
+    stored.write_text(json.dumps(earlier))
+    now = replace(
+        example,
+        nodes={n: m for n, m in example.nodes.items() if n != "exposure.departures_board"},
+        order=tuple(n for n in example.order if n != "exposure.departures_board"),
+    )
+    found = differences(now, load_previous(tmp_path / "earlier", must_exist=True))
+    page = window(written(tmp_path / "docs", now, differences=found)).open("#/")
+    page.get_by_role("link", name="Changes").click()
+    expect(page.locator(".box.changed")).to_contain_text("routes")
+    expect(page.locator(".box.removed")).to_contain_text("departures_board")
+    expect(page.locator(".problems li.changed")).to_contain_text("Columns addedlate_share")
+    expect(page.locator(".diff .minus").first).to_contain_text("select 1 as one")
+    page.locator("#nodes").get_by_role("link", name="routes").click()
+    expect(page.get_by_role("heading", name="Change", exact=True)).to_be_visible()

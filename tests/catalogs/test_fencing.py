@@ -28,7 +28,7 @@ from engine.lake.staged_replacement import stage_replacement
 from engine.lake.table_layout import TableLayout
 from engine.relations import Relation
 from engine.state.blob_store import Folder
-from engine.state.lease import Holder, Lease, LeaseClock, leased, take
+from engine.state.lease import Holder, Lease, LeaseClock, leased, take_lease
 from engine.state.lock_holder import process
 from tests.catalogs.conftest import CatalogLab
 
@@ -92,7 +92,7 @@ def append_without_history(writer: Writer) -> None:
 
 
 def append_staged(writer: Writer) -> None:
-    staging_branch.begin(writer.spark, writer.relation.sql, {"run-id": "first"})
+    staging_branch.ensure_branch(writer.spark, writer.relation.sql, {"run-id": "first"})
     lake.append(lake.stage(writer.frame(3), writer.relation.sql), writer.markers, STAGED)
 
 
@@ -110,7 +110,7 @@ def merge_rows(writer: Writer) -> None:
 
 
 def merge_staged(writer: Writer) -> None:
-    staging_branch.begin(writer.spark, writer.relation.sql, {"run-id": "first"})
+    staging_branch.ensure_branch(writer.spark, writer.relation.sql, {"run-id": "first"})
     merge(writer.frame(2, 3), writer.relation.sql, Merge(("id",)), writer.markers, STAGED)
 
 
@@ -189,7 +189,7 @@ def test_a_writer_that_wakes_up_commits_nothing(
 
 
 def staged_rows(writer: Writer) -> None:
-    staging_branch.begin(writer.spark, writer.relation.sql, {"run-id": "first"})
+    staging_branch.ensure_branch(writer.spark, writer.relation.sql, {"run-id": "first"})
     lake.append(lake.stage(writer.frame(9), writer.relation.sql), {"run-id": "woken"}, STAGED)
 
 
@@ -232,7 +232,7 @@ def take_over(writer: Writer, store: Folder) -> None:
     holder = Holder(store, "there", "other", process())
     holder.begin()
     stopped = iter([0.0, 0.0, 100.0, 200.0])
-    lease = take(holder, FOLDER, LeaseClock(lambda: next(stopped), lambda _: None))
+    lease = take_lease(holder, FOLDER, LeaseClock(lambda: next(stopped), lambda _: None))
     assert not lease.fenced
     raise_fence(writer.spark, [writer.relation.sql], lease)
     holder.release()

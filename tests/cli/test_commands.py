@@ -63,11 +63,11 @@ def test_commands_that_answer_from_files_import_no_heavy_library(small: Path) ->
     assert all(line.endswith(" 0 []") for line in done), done
 
 
-@pytest.mark.parametrize(("said", "coloured"), [({}, True), ({"NO_COLOR": "1"}, False)])
+@pytest.mark.parametrize(("said", "coloured"), [({}, True), ({"NO_COLOR": "1"}, False), ({"TERM": "dumb"}, False)])
 def test_a_terminal_gets_colours_unless_they_are_not_wanted(small: Path, said: dict[str, str], coloured: bool) -> None:
     write(small, "models/a.sql", "selec 1")
     ours, theirs = pty.openpty()
-    environment = {**{k: v for k, v in os.environ.items() if k != "NO_COLOR"}, **said}
+    environment = {**{k: v for k, v in os.environ.items() if k != "NO_COLOR"}, "TERM": "xterm", **said}
     command = [sys.executable, "-m", "engine", "parse", "--project-dir", str(small)]
     subprocess.run(command, stdout=theirs, stderr=theirs, cwd=REPOSITORY, env=environment, check=False)
     os.close(theirs)

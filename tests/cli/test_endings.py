@@ -177,14 +177,28 @@ def test_a_project_without_models_says_so(tmp_path: Path, capsys: pytest.Capture
     assert "models/NAME.sql" in said
 
 
-def test_jars_that_are_missing_are_not_ok(
+def test_jars_that_are_missing_are_downloaded_by_a_build(
     small: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
+    monkeypatch.setenv("ENGINE_JARS", str(tmp_path / "jars"))
+    assert run(small, "debug") == 0
+    said = capsys.readouterr().out
+    assert "will be downloaded by the first build" in said
+    assert "ERROR" not in said
+    assert "Run 'engine jars fetch'" in said
+
+
+def test_a_damaged_jar_is_not_ok(
+    small: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "jars").mkdir()
+    _, path, _ = status(("core",))[0]
+    (tmp_path / "jars" / path.name).write_bytes(b"no jar")
     monkeypatch.setenv("ENGINE_JARS", str(tmp_path / "jars"))
     assert run(small, "debug") == 1
     said = capsys.readouterr().out
     assert "ERROR jars" in said
-    assert "Run 'engine jars fetch'" in said
+    assert "and run 'engine jars fetch'" in said
 
 
 def test_only_jars_that_the_project_needs_must_be_there(

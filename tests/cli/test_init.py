@@ -21,6 +21,7 @@ EXPECTED = {
     "files": ("sales_hourly", SALES),
     "kafka": ("sales_hourly", SALES),
     "cdc": ("customers", {(1, "London"), (3, "Arlington")}),
+    "debezium": ("customers", {(1, "London"), (3, "Arlington")}),
 }
 
 
@@ -80,7 +81,7 @@ def test_a_new_project_builds(template, tmp_path, capsys, monkeypatch, lab_sessi
     model, rows = EXPECTED[template]
     assert invoke(["show", model, "--table", "--output", "json", "--limit", "100", "--project-dir", str(root)]) == 0
     shown = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    if template == "cdc":
+    if template in {"cdc", "debezium"}:
         assert {(row["customer_id"], row["city"]) for row in shown} == rows
     else:
         assert {(row["hour_start"][11:13], row["product"], row["orders"]) for row in shown} == rows

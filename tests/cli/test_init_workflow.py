@@ -86,11 +86,13 @@ def _planned(root: Path) -> tuple[int, str, str]:
     for step in _jobs(root)["jobs"]["plan"]["steps"]:
         if "run" not in step or step["run"].startswith("pip "):
             continue
-        assert code == 0
+        # After a step that failed only those run that ask for it.
+        assert code == 0 or step.get("if") == "${{ !cancelled() }}"
         given = {name: "main" if "base_ref" in value else value for name, value in step.get("env", {}).items()}
         done = _run(root, "bash", "-e", "-c", step["run"], **there, **given)
-        code = done.returncode
+        code = code or done.returncode
         assert "Traceback" not in done.stderr
+    assert (root / "target/docs/data/changes.js").read_text().startswith("headrace.put(")
     name, _, text = output.read_text().partition("<<")
     end, _, text = text.partition("\n")
     assert name == "markdown"

@@ -15,7 +15,7 @@ from engine.cli.console.live_area import AREA, fits
 from engine.cli.console.live_progress import LiveProgress
 from engine.cli.console.printing import JsonPrinter, TextPrinter
 from engine.cli.console.progress_bars import bar_lines
-from engine.cli.console.running_node import RunningNode, WholeRun
+from engine.cli.console.running_node import RunningNode, RunProgress
 from engine.events import BatchCommitted, ModelStarted, RunFinished, RunStarted, Step, StepStarted
 from tests.cli.processes import engine
 from tests.cli.screen import Screen, Watched, watch
@@ -44,7 +44,7 @@ MODEL = "model.paid"
 def on_a_terminal(monkeypatch, capsys):
     """As on a terminal; what is drawn leads nowhere."""
     monkeypatch.setattr(live_area.os, "isatty", lambda number: number == 1)
-    monkeypatch.setattr(live_area, "_put", lambda _: None)
+    monkeypatch.setattr(live_area, "_write_unbuffered", lambda _: None)
     for name in ("CI", "NO_COLOR"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("TERM", "xterm")
@@ -163,12 +163,12 @@ def test_no_thread_runs_while_the_project_is_compiled(on_a_terminal):
 @pytest.mark.slow
 def test_a_fork_draws_nothing(on_a_terminal, monkeypatch):
     AREA.by_timer(lambda: ("under way",))
-    monkeypatch.setattr(live_area, "_put", lambda _: os._exit(7))
+    monkeypatch.setattr(live_area, "_write_unbuffered", lambda _: os._exit(7))
     if not (pid := os.fork()):
         with AREA.above():
             AREA.close()
         os._exit(0)
-    monkeypatch.setattr(live_area, "_put", lambda _: None)
+    monkeypatch.setattr(live_area, "_write_unbuffered", lambda _: None)
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
 
 
@@ -194,7 +194,7 @@ def test_a_bar_is_there_where_the_amount_is_known(monkeypatch, on_a_terminal):
 def test_names_in_bars_steer_nothing_and_no_line_is_wider_than_the_terminal(monkeypatch):
     monkeypatch.setattr("engine.cli.console.progress_bars.os.get_terminal_size", lambda _: os.terminal_size((60, 10)))
     running = [RunningNode(f"{HOSTILE}{'x' * 200}[red]", 0.0, "files", 9, n) for n in range(12)]
-    lines = [COLOURS.sub("", line) for line in bar_lines(running, WholeRun(5_000, 17, 0.0))]
+    lines = [COLOURS.sub("", line) for line in bar_lines(running, RunProgress(5_000, 17, 0.0))]
     assert len(lines) == 9
     assert "and 5 more" in lines[-2]
     assert all(len(line) < 60 for line in lines)
@@ -209,7 +209,7 @@ def test_a_step_is_no_record_of_json(capsys):
 
 def test_what_is_printed_is_above_the_lines(monkeypatch, on_a_terminal, capsys):
     screen = Screen()
-    monkeypatch.setattr(live_area, "_put", lambda text: screen.feed(text.replace("\n", "\r\n")))
+    monkeypatch.setattr(live_area, "_write_unbuffered", lambda text: screen.feed(text.replace("\n", "\r\n")))
     out = TextPrinter()
     out.event(RunStarted("r", "build", "dev", 3, ""))
     AREA._draw(("one", "two"))

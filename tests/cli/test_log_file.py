@@ -16,8 +16,8 @@ from engine.cli.log_output import logged
 
 @pytest.mark.slow
 def test_the_log_keeps_its_newest_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(target_folder, "_MOST_OF_A_LOG", 20_000)
-    monkeypatch.setattr(target_folder, "_KEPT_OF_A_LOG", 5_000)
+    monkeypatch.setattr(target_folder, "_LOG_LIMIT", 20_000)
+    monkeypatch.setattr(target_folder, "_LOG_TAIL", 5_000)
     path = tmp_path / "engine.log"
     with logged(JsonPrinter(), LogLevel.INFO, path.open("ab")):
         for number in range(1000):

@@ -253,19 +253,19 @@ def test_the_prompt_completes_cancels_and_keeps_a_history(shop: Lab, tmp_path: P
 
 
 def test_a_history_that_somebody_else_may_have_written_is_not_read(tmp_path: Path) -> None:
-    from engine.cli.sql.prompt import _keep, _kept
+    from engine.cli.sql.prompt import _read_history, _write_history
 
     file = tmp_path / "sql_history"
-    _keep(file, ["select 1;", None, ""])
-    assert _kept(file) == ["select 1;"]
+    _write_history(file, ["select 1;", None, ""])
+    assert _read_history(file) == ["select 1;"]
     file.chmod(0o622)
-    assert _kept(file) == []
+    assert _read_history(file) == []
     other = tmp_path / "other"
     other.write_text("kept")
     file.unlink()
     file.symlink_to(other)
-    assert _kept(file) == []
-    _keep(file, ["select 2;"])
+    assert _read_history(file) == []
+    _write_history(file, ["select 2;"])
     assert other.read_text() == "kept"
     assert not file.is_symlink()
 
@@ -335,7 +335,7 @@ def opened(lab: Lab) -> Iterator[tuple[LakeQueries, DuckDBQueries]]:
     project = Project(lab.root)
     compiled = project.compile()
     reading = LakeQueries(project, compiled, Lake(compiled.target.catalog))
-    with reading.opened() as queries:
+    with reading.database() as queries:
         yield reading, queries
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from engine.cli.console.printing import TextPrinter, hints_once, same_of_many
-from engine.cli.console.shown_warnings import not_told_today, note_told
+from engine.cli.console.printing import TextPrinter, collapse_repeated, hints_once
+from engine.cli.console.shown_warnings import not_shown_today, note_shown
 from engine.errors import Diagnostic, Level, Location
 from engine.events import Diagnosed, RunStarted
 from engine.user_cache import project_cache
@@ -128,11 +128,11 @@ def test_after_a_day_a_warning_comes_again(warned: Path) -> None:
     folder = project_cache(warned / "target")
     assert folder is not None
     found = [Diagnostic("watermark-unused", "unused", level=Level.WARNING, node="a")]
-    note_told(folder, found)
-    assert not_told_today(folder, found) == []
+    note_shown(folder, found)
+    assert not_shown_today(folder, found) == []
     record = json.loads((folder / "told.json").read_text())
     (folder / "told.json").write_text(json.dumps(dict.fromkeys(record, time.time() - 25 * 3600)))
-    assert not_told_today(folder, found) == found
+    assert not_shown_today(folder, found) == found
 
 
 @pytest.mark.parametrize("content", ["", "[]", "[1", '{"a": "b"}', "[" * 5000])
@@ -142,10 +142,10 @@ def test_what_the_cache_has_may_be_anything(warned: Path, content: str) -> None:
     (folder / "told.json").write_text(content)
     (folder / "told.json").chmod(0o600)
     found = [Diagnostic("watermark-unused", "unused", level=Level.WARNING, node="a")]
-    assert not_told_today(folder, found) == found
-    note_told(folder, found)
-    assert not_told_today(folder, found) == []
-    assert not_told_today(None, found) == found
+    assert not_shown_today(folder, found) == found
+    note_shown(folder, found)
+    assert not_shown_today(folder, found) == []
+    assert not_shown_today(None, found) == found
 
 
 def finding(number: int, hint: str) -> Diagnostic:
@@ -178,11 +178,11 @@ def test_one_finding_stands_for_many_that_say_the_same(capsys: pytest.CaptureFix
 
     other = finding(9, "Wait.")
     many = [changed(0), other, *(changed(number) for number in range(1, 1000))]
-    first, rest, last = same_of_many(many)
+    first, rest, last = collapse_repeated(many)
     assert (str(first.location), first.message, first.hint) == ("models/m0.sql:1:1", "a.json changed", "")
     assert rest.message == "the same of 999 other nodes: 'm1', 'm2', 'm3', 'm4', 'm5', .. (all: --log-format json)"
     assert (rest.hint, last) == ("engine build -f -s m0", other)
-    assert same_of_many(many[:6]) == many[:6]
+    assert collapse_repeated(many[:6]) == many[:6]
     out = TextPrinter()
     out.diagnostics(many)
     assert len(capsys.readouterr().err.splitlines()) == 5

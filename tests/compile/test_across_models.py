@@ -70,7 +70,7 @@ def test_a_model_that_becomes_an_upsert_breaks_each_stream_that_reads_it(tmp_pat
     ]
 
 
-# sources that cannot be read again
+# sources that cannot be re-read
 
 REPLAY = PROJECT + "    require_replayable: true\n"
 SOCKET = """\
@@ -93,7 +93,7 @@ def test_a_target_refuses_sources_that_cannot_be_read_again(tmp_path):
     files_ = {"project.yml": REPLAY, "sources/live.yml": SOCKET % ""}
     found = only(findings(tmp_path, files_))
     assert line(found) == (
-        "source-not-replayable sources/live.yml:4:32 the target 'dev' takes no wire source: its records cannot be read again"
+        "source-not-replayable sources/live.yml:4:32 the target 'dev' takes no wire source: its records cannot be re-read"
     )
     assert "targets: {dev: {format: kafka, ...}}" in found.hint
 

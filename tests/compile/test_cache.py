@@ -138,8 +138,8 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[str]]:
     """The models that are read and finished, and how often anything is compiled at all."""
     seen: dict[str, list[str]] = {"read": [], "finished": []}
     # In another process nothing would be counted here.
-    monkeypatch.setattr(confined_process, "confined", lambda work, *arguments: work(*arguments))
-    for name, key in (("read_model", "read"), ("finish", "finished")):
+    monkeypatch.setattr(confined_process, "run_confined", lambda work, *arguments: work(*arguments))
+    for name, key in (("read_model", "read"), ("finish_model", "finished")):
         real = getattr(worker, name)
 
         def counting(first, *args, _real=real, _key=key, **kwargs):

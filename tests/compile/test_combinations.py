@@ -16,7 +16,9 @@ from tests.project.small_projects import (
     check,
     clean,
     compiled,
+    findings,
     model,
+    orders_with,
 )
 
 GAP = "windows: {gap: 'session(ts, 5 minutes)'}\n"
@@ -58,6 +60,46 @@ MODES = [
     (LATE + UPDATE, f"select upper(o.id) as u, o.ts, count(*) as n {FROM} o group by upper(o.id), ts", "update", ("u", "ts")),
     (STREAM + UPDATE + "unique_key: id", f"select id, ts, count(*) as n {FROM} group by rollup(id, ts)", "update", ("id",)),
 ]  # fmt: skip
+
+
+MAPS = (
+    "id string, m map<string, string>, s struct<a int, m map<string, int>>, l array<map<string, int>>, "
+    "d struct<x struct<y struct<z struct<m map<string, int>>>>>"
+)
+KEYS_OF_MAPS = [
+    ("m.A", "m.a"), ("s.m.A", "s.m.a"), ("o.s.m.A", "o.s.m.a"), ("l[0].A", "l[0].a"), ("d.x.y.z.m.A", "d.x.y.z.m.a"),
+    ("upper(m.A)", "upper(m.a)"), ("m['A']", "m['a']"),
+]  # fmt: skip
+FIELDS = [
+    ("s.A", "s.a"),
+    ("o.S.a", "s.A"),
+    ("d.X.y.Z", "D.x.Y.z"),
+    ("d.X.y.Z.m.k", "D.x.Y.z.M.k"),
+    ("l[0].k", "L[0].k"),
+]
+
+
+def by_each(pairs: list[tuple[str, str]], keys: str) -> dict[str, str | bytes]:
+    files = orders_with(MAPS)
+    for number, (one, other) in enumerate(pairs):
+        query = f"select {one} as x, {other} as y, count(*) as n {FROM} o group by {keys.format(one, other)}"
+        files |= model(STREAM + UPDATE + "unique_key: x", query, name=f"m{number}")
+    return files
+
+
+def test_two_keys_of_a_map_are_two_keys_of_the_table(tmp_path):
+    found = findings(tmp_path, by_each(KEYS_OF_MAPS, "{0}, {1}"))
+    expected = {f"m{n}" for n in range(len(KEYS_OF_MAPS))}
+    assert {one.node for one in found if one.code == "update-needs-key"} == expected
+
+
+def test_another_key_of_a_map_is_not_grouped_by(tmp_path):
+    found = findings(tmp_path, by_each(KEYS_OF_MAPS, "{0}"))
+    assert {one.node for one in found if one.code == "agg-not-grouped"} == {f"m{n}" for n in range(len(KEYS_OF_MAPS))}
+
+
+def test_fields_of_structs_have_any_letter_case(tmp_path):
+    clean(tmp_path, by_each(FIELDS, "{0}"))
 
 
 @pytest.mark.slow

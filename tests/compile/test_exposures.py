@@ -146,5 +146,5 @@ def test_other_properties_belong_into_headers(tmp_path):
     check(
         tmp_path,
         one("exposures: []\nmodels: []\n"),
-        "unknown-key models/board.yml:2:1 a file of exposures has no key 'models'",
+        "unknown-key models/board.yml:2:1 a file of exposures and sinks has no key 'models'",
     )

@@ -6,9 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from engine.compile.nodes.facts import Facts
 from engine.compile.nodes.model_settings import TimeWindow
 from engine.plan.comparable_facts import comparable
 from engine.plan.edits.present_names import with_inputs_of_now
+from tests.plan.facts_by_hand import facts
 from tests.project.small_projects import FROM, clean, made
 
 HEADER = "/*---\nstreams: {shop.orders: {watermark: ts delay 1 hour}}\nwindows: {hour: 'tumbling(ts, 1 hour)'}\n---*/\n"
@@ -52,13 +54,13 @@ def test_where_the_sql_names_its_inputs(tmp_path: Path) -> None:
 
 
 def test_a_renamed_source_is_renamed_where_it_qualifies_columns() -> None:
-    facts = {"inputs": [], "sql": "select orders . id , a . orders . x from `@source shop.orders` where orders . n > 1"}
+    before = facts(sql="select orders . id , a . orders . x from `@source shop.orders` where orders . n > 1")
     now = {"shop.orders": "shop.sales"}
-    assert with_inputs_of_now(facts, now)["sql"] == (
+    assert with_inputs_of_now(before, now).sql == (
         "select sales . id , a . orders . x from `@source shop.sales` where sales . n > 1"
     )
-    given = {"inputs": [], "sql": "select orders . id from `@source shop.orders` as orders"}
-    assert with_inputs_of_now(given, now)["sql"] == "select orders . id from `@source shop.sales` as orders"
+    given = facts(sql="select orders . id from `@source shop.orders` as orders")
+    assert with_inputs_of_now(given, now).sql == "select orders . id from `@source shop.sales` as orders"
 
 
 @pytest.mark.parametrize(
@@ -73,11 +75,11 @@ def test_a_computed_event_time_is_a_column_of_its_input(tmp_path: Path, mark: st
     name = mark.rpartition(" ")[2]
     header = f"streams: {{shop.orders: {{watermark: {mark} delay 10 minutes}}}}\nwindows: {{hour: 'tumbling({name}, 1 hour)'}}"
     read = made(tmp_path, header, f"select hour.start as h, max(id) as top {FROM} group by hour")
-    (item,) = read.facts["state"]["inputs"]
-    assert dict(item["columns"]) == columns
+    (item,) = read.facts.state.inputs
+    assert dict(item.columns) == columns
 
 
-def facts_of(**source: object) -> dict[str, object]:
+def facts_of(sql: str = "select id from `@source shop.orders`", **source: object) -> Facts:
     given = {
         "format": "json",
         "path": "landing",
@@ -85,10 +87,7 @@ def facts_of(**source: object) -> dict[str, object]:
         "schema": [["id", "int"], ["kind", "string"]],
         **source,
     }
-    return {
-        "sql": "select id from `@source shop.orders`",
-        "inputs": [{"name": "shop.orders", "stream": True, "source": given}],
-    }
+    return facts(sql=sql, inputs=[{"name": "shop.orders", "stream": True, "source": given}])
 
 
 @pytest.mark.parametrize(
@@ -112,13 +111,12 @@ def test_what_no_row_depends_on_is_left_out_of_a_comparison(source: dict[str, ob
 
 
 def test_a_join_counts_the_order_of_the_columns_that_it_keeps() -> None:
-    join = {"sql": "select a.id, a.kind from `@source shop.orders` a join b on a.id = b.id"}
-    old = {**facts_of(), **join}
-    moved = {**facts_of(schema=[["kind", "string"], ["id", "int"]]), **join}
-    more = {**facts_of(schema=[["id", "int"], ["other", "int"], ["kind", "string"]]), **join}
+    join = "select a.id, a.kind from `@source shop.orders` a join b on a.id = b.id"
+    kind_first = [["kind", "string"], ["id", "int"]]
+    old, moved = facts_of(join), facts_of(join, schema=kind_first)
+    more = facts_of(join, schema=[["id", "int"], ["other", "int"], ["kind", "string"]])
     assert comparable(old, moved) != comparable(moved, old)
     assert comparable(old, more) == comparable(more, old)
-    listed = {
-        "sql": "select a.id, a.kind from `@source shop.orders` as a, `@source shop.orders` as b where a.id = b.id"
-    }
-    assert comparable({**old, **listed}, {**moved, **listed}) != comparable({**moved, **listed}, {**old, **listed})
+    listed = "select a.id, a.kind from `@source shop.orders` as a, `@source shop.orders` as b where a.id = b.id"
+    old, moved = facts_of(listed), facts_of(listed, schema=kind_first)
+    assert comparable(old, moved) != comparable(moved, old)

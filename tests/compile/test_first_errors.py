@@ -130,3 +130,98 @@ def test_a_misspelled_key_is_the_only_finding(tmp_path) -> None:
     source = sources_yaml(orders="id int, status string")
     files = {"sources/shop.yml": source, "models/m.sql": query.replace("{o}", ORDERS)}
     assert only(findings(tmp_path, files)).code == "unknown-column"
+
+
+def test_a_misspelled_column_is_no_hint_for_itself(tmp_path) -> None:
+    text = f"select o.itme, count(*) as n from {ORDERS} as o group by o.itme"
+    hints = [found.hint for found in findings(tmp_path, {"models/m.sql": text})]
+    assert len(hints) == 2
+    assert all("'o.item'" in hint and "itme" not in hint for hint in hints)
+
+
+def test_a_misspelled_aggregate_is_one_error(tmp_path) -> None:
+    text = f"select item, summ(amount) as total from {ORDERS} group by item having summ(amount) > 1"
+    found = findings(tmp_path, {"models/m.sql": text})
+    assert {line(d) for d in found} == {
+        f"unknown-function models/m.sql:1:{place} Spark has no function 'summ'"
+        for place in (14, text.rindex("summ") + 1)
+    }
+    assert "Did you mean 'sum'" in found[0].hint
+
+
+@pytest.mark.parametrize(("others", "inputs"), [("o", "o.id or s.id"), ("", "orders.id or s.id")])
+def test_an_ambiguous_column_is_written_with_its_inputs(others: str, inputs: str, tmp_path) -> None:
+    on = f"on {others or 'orders'}.id = s.id"
+    text = f"select id from {ORDERS} {others} join {{{{ ref('sales') }}}} s {on}"
+    found = only(findings(tmp_path, {**OTHERS, "models/m.sql": text}))
+    assert (found.code, found.hint) == ("ambiguous-column", f"Write {inputs}.")
+
+
+def test_the_cause_comes_before_its_consequences(tmp_path) -> None:
+    files = {
+        "models/a.sql": "select nope from {{ ref('m') }}",
+        "models/m.sql": f"select id from {ORDERS}",
+        "models/x/m.sql": f"select ts from {ORDERS}",
+    }
+    found = [d for d in findings(tmp_path, files) if d.is_error]
+    assert [d.code for d in found] == ["duplicate-name", "unknown-column"]
+
+
+WINDOWS = [
+    ("hopping(ts, 1 hour, 10 minutes)", "Write sliding(ts, 1 hour, 10 minutes)."),
+    ("HOP(ts, 10 minutes, 1 hour)", "Write sliding(ts, 1 hour, 10 minutes)."),
+    ("tumble(ts, 2 hours)", "Write tumbling(ts, 2 hours)."),
+    ("sliding(ts, 2 hours)", "Add the slide as the third argument, or write tumbling(ts, 2 hours)."),
+    ("sesion(ts, 5 minutes)", "Write session(ts, 5 minutes)."),
+]
+
+
+@pytest.mark.parametrize(("window", "hint"), WINDOWS)
+def test_a_window_of_another_system(window: str, hint: str, tmp_path) -> None:
+    header = f'/*---\nstreams: [shop.orders]\nwindows: {{hour: "{window}"}}\n---*/\n'
+    found = only(findings(tmp_path, {"models/m.sql": f"{header}select id from {ORDERS}"}))
+    assert (found.code, found.hint) == ("window-syntax", hint)
+
+
+WATERMARKS = [
+    ("ts 10 minutes", "Write 'ts delay 10 minutes'."),
+    ("ts, 30 seconds", "Write 'ts delay 30 seconds'."),
+    ("ts interval '1 hour'", "Write 'ts delay 1 hour'."),
+    ("ts", "Write 'ts delay 10 minutes'."),
+    ("item.ts delay 1 hour", "Give it a name: 'item.ts as ts delay 1 hour'."),
+    ("Start Time delay 1 hour", "Write '`Start Time` delay 1 hour'."),
+    ("10 minutes", "Write '<column> delay <interval>', or '<SQL> as <name> delay <interval>'."),
+]
+
+
+@pytest.mark.parametrize(("watermark", "hint"), WATERMARKS)
+def test_a_watermark_is_written_with_its_own_column(watermark: str, hint: str, tmp_path) -> None:
+    header = f'/*---\nstreams: {{shop.orders: {{watermark: "{watermark}"}}}}\n---*/\n'
+    found = only(findings(tmp_path, {"models/m.sql": f"{header}select id from {ORDERS}"}))
+    assert (found.code, found.hint) == ("watermark-syntax", hint)
+
+
+MOMENTS = [
+    ("ts > »'2024-13-45'", "'2024-13-45' is not a timestamp"),
+    ("»'2024-02-30' <= ts", "'2024-02-30' is not a timestamp"),
+    ("ts between '2024-01-01' and »'2024-01-01 25:00'", "'2024-01-01 25:00' is not a timestamp"),
+    ("ts in ('2024-01-01', »'soon')", "'soon' is not a timestamp"),
+    ("cast(ts as date) = »'2023-02-29'", "'2023-02-29' is not a date"),
+]
+
+
+@pytest.mark.parametrize(("condition", "message"), MOMENTS)
+def test_a_time_that_does_not_exist(condition: str, message: str, tmp_path) -> None:
+    start = f"select id from {ORDERS} where "
+    text = start + condition.replace("»", "")
+    found = only(findings(tmp_path, {"models/m.sql": text}))
+    column = len(start) + condition.index("»") + 1
+    assert line(found) == f"type-mismatch models/m.sql:1:{column} {message}"
+
+
+@pytest.mark.parametrize(
+    "moment", ["2024-01", "2024-01-01T10:00:00Z", "2024-1-1 9:5", "now", "2024-01-01 10:00 Europe/Berlin"]
+)
+def test_a_time_that_spark_reads_is_no_error(moment: str, tmp_path) -> None:
+    text = f"select id from {ORDERS} where ts > '{moment}'"
+    assert [str(d) for d in findings(tmp_path, {"models/m.sql": text}) if d.is_error] == []

@@ -53,6 +53,8 @@ select count(*) as n from {{ source('shop', 'orders') }} group by hour
 }
 
 EXPECTED = [
+    "duplicate-name models/m/a_sql.sql:1:1 two models have the name 'a_sql': models/a_sql.sql and models/m/a_sql.sql",
+    "bad-schema sources/shop.yml:7:17 the column 'id' has the type 'strin', which Spark does not know",
     "jinja-syntax macros/broken.sql:2:8 Jinja: unexpected '}}'",
     "bad-name models/Bad Name.sql:1:1 'Bad Name' is not a valid model name",
     "sql-syntax models/a_sql.sql:3:7 a bracket is not closed",
@@ -72,7 +74,6 @@ EXPECTED = [
     "unknown-macro models/k_windows.sql:5:24 test 'not_nul' not found",
     "stream-unread models/l_stream.sql:2:11 the query does not read the stream 'b_header'",
     "stream-unread models/l_stream.sql:2:21 the query does not read the stream 'shop.customers'",
-    "duplicate-name models/m/a_sql.sql:1:1 two models have the name 'a_sql': models/a_sql.sql and models/m/a_sql.sql",
     "properties-file models/n.yml:1:1 properties files under models/ are dbt syntax",
     "file-unreadable models/o_text.sql:1:9 the file is not UTF-8",
     "control-character models/p_control.sql:1:9 the file contains the control character U+0007",
@@ -82,7 +83,6 @@ EXPECTED = [
     "engine-version project.yml:7:25 the project requires Headrace >=9, but this is 0.1.0",
     "unknown-key project.yml:9:3 a model has no key 'tgs'",
     "path-outside sources/shop.yml:6:15 the path '../orders' is outside the project",
-    "bad-schema sources/shop.yml:7:17 the column 'id' has the type 'strin', which Spark does not know",
     "bad-value sources/shop.yml:9:17 unknown format 'jsn'",
     "unknown-key sources/shop.yml:12:9 a source table has no key 'colums'",
 ]

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from engine.compile import Manifest
+from engine.compile.nodes.facts import plain as stored
 from tests.lab import EVENTS, PROJECT
 from tests.project.small_projects import compiled, model
 
@@ -104,9 +105,9 @@ def test_a_stream_needs_its_time_where_a_stateful_step_would_lose_the_row(tmp_pa
 
 def test_the_setting_changes_no_fingerprint_unless_it_is_given(tmp_path: Path) -> None:
     plain = manifest(tmp_path, ONE + HOUR, COUNTED.format(E)).model("m")
-    assert "on_null" not in plain.facts["inputs"][0]["watermark"]
+    assert "on_null" not in stored(plain.facts)["inputs"][0]["watermark"]
     full = ONE.replace("at delay 1 hour", "{column: at, delay: 1 hour, on_null: drop}")
     given = manifest(tmp_path, full + HOUR, COUNTED.format(E)).model("m")
-    assert given.facts["inputs"][0]["watermark"]["on_null"] == "drop"
+    assert stored(given.facts)["inputs"][0]["watermark"]["on_null"] == "drop"
     (wrong,) = manifest(tmp_path, full.replace("drop", "keep") + HOUR, COUNTED.format(E)).errors
     assert (wrong.code, wrong.message) == ("bad-value", "'on_null' cannot be 'keep'")

@@ -24,6 +24,21 @@ READERS = {
     "compile/test_nodes/unit_test_rows.py": "rows of unit tests",
     "plan/edits/affected_columns.py": "the places of the items of a SELECT",
 }
+# Who asks what a node of the parser's tree is, outside of `compile/sql` and of where queries are bound. No more may come.
+TREE_READERS = {
+    "compile/config/condition_config.py",
+    "compile/output/clause_checks.py", "compile/output/null_event_times.py", "compile/output/output_columns.py",
+    "compile/output/output_mode.py", "compile/output/stream_columns.py", "compile/output/string_for_column.py",
+    "compile/references/expand_windows.py", "compile/references/metadata_column.py",
+    "compile/refresh/block_scope.py", "compile/refresh/part_text.py", "compile/refresh/query_block.py",
+    "compile/refresh/read_blocks.py", "compile/refresh/truncated_times.py",
+    "compile/stateful/aggregate_order.py", "compile/stateful/blocks.py", "compile/stateful/bound_expressions.py",
+    "compile/stateful/read_columns.py", "compile/stateful/stateful_steps.py", "compile/stateful/written_calls.py",
+    "compile/test_nodes/tested_columns.py", "compile/test_nodes/unit_test_rows.py",
+    "compile/types/spark_types.py",
+    "plan/comparable_facts.py", "plan/edits/affected_columns.py", "plan/edits/changed_clauses.py",
+    "plan/edits/present_names.py", "plan/unique_key_changes.py",
+}  # fmt: skip
 _READING = {"parse_text", "parse_tokens", "tokenize"}
 
 
@@ -51,6 +66,13 @@ def test_no_other_module_of_compile_and_plan_reads_the_text_of_a_query() -> None
 def _modules_with(words: str) -> set[str]:
     found = {_in(path) for path, _ in modules_with(words) if ROOT in path.parents}
     return {name for name in found if name.startswith(("compile/", "plan/"))}
+
+
+def test_no_more_modules_of_compile_and_plan_read_the_tree_of_the_parser() -> None:
+    found = _modules_with(r"from sqlglot import .*\bexp\b|sqlglot\.exp\b|sqlglot\.expressions")
+    outside = {name for name in found if not name.startswith(("compile/sql/", "compile/columns/"))}
+    assert outside <= TREE_READERS
+    assert not any(name.startswith("compile/streaming/") for name in found)
 
 
 def test_one_module_says_whether_two_expressions_are_the_same() -> None:

@@ -14,7 +14,7 @@ import pytest
 from pyspark.errors import AnalysisException, ParseException
 
 from engine.compile.columns.find_columns import bind
-from engine.compile.output.clause_checks import misplaced
+from engine.compile.output.clause_checks import misplaced_calls
 from engine.compile.sql.query_nodes import QueryNodes
 from engine.compile.streaming.check_model import ALWAYS
 from engine.compile.streaming.check_query import check
@@ -130,6 +130,10 @@ def test_queries_that_spark_runs_as_streams_have_no_fault_either() -> None:
         asked += 1
         bound = bind(tree, inputs, {}, sql)
         columns = bound.columns
-        assert [*misplaced(QueryNodes.of(tree), bound.noted.key_of), *columns.faults, *columns.unresolved] == [], sql
+        assert [
+            *misplaced_calls(QueryNodes.of_tree(tree), bound.noted.key_of),
+            *columns.faults,
+            *columns.unresolved,
+        ] == [], sql
         assert [f for f in check(bound, "append") if f.code in ALWAYS] == [], sql
     assert asked > 120

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from engine.compile import Model
-from engine.compile.nodes.fingerprint import definition
+from engine.compile.nodes.fingerprint import definition_hash
 from engine.plan.comparable_facts import comparable, names_column
 from tests.project.small_projects import clean, model
 
@@ -60,7 +60,7 @@ def test_a_query_that_does_not_read_a_new_column_is_what_it_was(tmp_path: Path, 
     for old, new in zip(
         readers(tmp_path, UNREAD[name], ""), readers(tmp_path, UNREAD[name], ", more string"), strict=True
     ):
-        assert (new.fingerprint, definition(new.facts)) == (old.fingerprint, definition(old.facts)), new.name
+        assert (new.fingerprint, definition_hash(new.facts)) == (old.fingerprint, definition_hash(old.facts)), new.name
 
 
 @pytest.mark.parametrize("name", READ)
@@ -146,4 +146,4 @@ def test_a_column_of_csv_counts_where_it_moves_one_that_is_read(tmp_path: Path) 
     files |= model(
         STREAM.format(name="shop.events") + WINDOW, query.replace("{T}", "{{ source('shop', 'events') }}"), "m"
     )
-    assert clean(tmp_path, files).model("m").facts["inputs"] != old.facts["inputs"]
+    assert clean(tmp_path, files).model("m").facts.inputs != old.facts.inputs

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from engine.compile.pipeline.unsupported import unsupported
+from engine.compile.nodes.facts import plain
+from engine.compile.pipeline.unsupported import unsupported_settings
 from tests.project.small_projects import FROM, HOUR, LATE, MERGE, ORDERS, PROJECT, STREAM, clean, lines, made, model
 
 SEQUENCE = MERGE + "sequence_by: ts\n"
@@ -80,7 +81,8 @@ def test_spellings_of_the_same_settings(before, after, tmp_path):
 def test_an_older_fingerprint_stays(tmp_path):
     """Facts of keys that came later are written only where they are said: no deployed model looks changed."""
     a = made(tmp_path, LATE + HOUR + "partition_by: day(s)", HOURLY)
-    assert set(a.facts) == {
+    stored = plain(a.facts)
+    assert set(stored) == {
         "form",
         "materialized",
         "relation",
@@ -92,8 +94,8 @@ def test_an_older_fingerprint_stays(tmp_path):
         "state",
         "stateful",
     }
-    assert a.facts["partition_by"] == [{"transform": "day", "column": "s", "number": None}]
-    assert set(a.facts["inputs"][0]["watermark"]) == {"column", "delay", "expression"}
+    assert [*stored["partition_by"]] == [{"transform": "day", "column": "s", "number": None}]
+    assert set(stored["inputs"][0]["watermark"]) == {"column", "delay", "expression"}
 
 
 # what this version compiles and cannot run
@@ -128,17 +130,17 @@ LATER = [
 def test_what_cannot_be_run_yet_is_named_at_its_place(header, finding, tmp_path):
     a = made(tmp_path, header, BY_ID if "output_mode" in header else ORDERS)
     said = [f"not-supported models/a.sql:{finding} is not supported yet"] if finding else []
-    assert lines(unsupported(a)) == said
-    assert all(d.hint and d.node == "a" for d in unsupported(a))
+    assert lines(unsupported_settings(a)) == said
+    assert all(d.hint and d.node == "a" for d in unsupported_settings(a))
 
 
 def test_the_setting_of_a_folder(tmp_path):
     files = {"project.yml": PROJECT + "models:\n  +publish: on_tests_pass\n", **model("", "select id from {{ this }}")}
-    (found,) = lines(unsupported(clean(tmp_path, files).model("a")))
+    (found,) = lines(unsupported_settings(clean(tmp_path, files).model("a")))
     assert found.startswith("not-supported project.yml:7:3 publish: on_tests_pass of a query that reads {{ this }}")
 
 
 def test_a_query_that_reads_its_own_table_cannot_wait_for_tests(tmp_path):
     a = made(tmp_path, STREAM + "publish: on_tests_pass", ORDERS + " where id not in (select id from {{ this }})")
-    (found,) = unsupported(a)
+    (found,) = unsupported_settings(a)
     assert "{{ this }}" in found.message

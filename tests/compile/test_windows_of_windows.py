@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from engine.errors import Diagnostic
-from tests.project.small_projects import FROM, clean, findings, only
+from tests.project.small_projects import FROM, HOUR, LATE, clean, findings, only
+from tests.project.small_projects import model as named_model
 
 HOURLY = f"with hourly as (select hour, id, count(*) as n {FROM} group by hour, id)\n"
 STARTS = HOURLY.replace("select hour,", "select hour.start as begun,")
@@ -135,3 +136,49 @@ def test_having_does_not_take_the_window_of_the_group_for_another_one(tmp_path: 
     query = f"select id, count(*) as n {FROM} group by window(ts, '1 day'), id having max(hour.end) is not null"
     found = findings(tmp_path, model("hour: 'tumbling(ts, 1 hour)'", query))
     assert "agg-two-windows" in [one.code for one in found]
+
+
+BY_ID = f"select id, count(*) as n {FROM} group by id"
+UNGROUPED = [
+    f"{BY_ID} having hour.start is not null",
+    f"{BY_ID} having hour is not null",
+    f"{BY_ID} having max(hour.start) is not null",
+    f"{BY_ID} order by hour",
+    f"{BY_ID} order by max(hour.end)",
+    f"select count(*) as n {FROM} having hour.end is not null",
+    f"select date_trunc('month', hour.start) as m, count(*) as n {FROM} group by 1 having date_trunc('month', hour.start) > '2026'",
+    f"select hour.start as s, count(*) as n {FROM} group by id",
+    f"select window(ts, '1 hour').start as s, count(*) as n {FROM} group by id order by hour",
+]  # fmt: skip
+GROUPED = [
+    f"{BY_ID}, hour having hour.start is not null order by hour.end",
+    f"{BY_ID}, hour having max(hour.start) is not null",
+    f"{BY_ID}, window(ts, '1 hour') having hour.end is not null",
+    f"select hour.start as s, id, count(*) as n {FROM} group by all order by hour",
+    f"select hour.start as hour, count(*) as n {FROM} group by 1 having hour > '2026' order by hour",
+    f"select date_trunc('month', hour.start) as m, count(*) as n {FROM} group by 1 having m > '2026'",
+    f"select id, max(hour.start) as h {FROM} group by id having h > '2026'",
+    f"select id {FROM} order by hour.start",
+]
+
+
+def of_tables(queries: list[str]) -> dict[str, str | bytes]:
+    """A model per query over tables: there Spark itself would report only some of them, and late."""
+    models = (named_model(HOUR, query, name=f"m{number}") for number, query in enumerate(queries))
+    return {name: text for one in models for name, text in one.items()}
+
+
+def test_a_window_behind_the_groups_is_one_of_their_keys(tmp_path: Path) -> None:
+    found = findings(tmp_path, of_tables(UNGROUPED))
+    assert {(one.node, one.code) for one in found} == {(f"m{n}", "agg-not-grouped") for n in range(len(UNGROUPED))}
+
+
+def test_a_grouped_window_is_used_behind_the_groups(tmp_path: Path) -> None:
+    clean(tmp_path, of_tables(GROUPED))
+
+
+@pytest.mark.parametrize("header", ["", LATE])
+def test_having_has_the_window_of_the_group_in_tables_too(tmp_path: Path, header: str) -> None:
+    windows = HOUR.replace("}", ", day: 'tumbling(ts, 1 day)'}")
+    query = f"select day.start as d, count(*) as n {FROM} group by day having hour.end > '2026'"
+    assert only(findings(tmp_path, named_model(header + windows, query))).code == "agg-two-windows"

@@ -6,13 +6,12 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
 from engine.compile.pipeline import worker_pool
-from engine.compile.pipeline.worker import Local
+from engine.compile.pipeline.worker import LocalWorker
 from engine.compile.templates import confined_process
 from engine.errors import SetupError
 from tests.compile.test_cache import Edits, shown
@@ -25,7 +24,7 @@ pytestmark = pytest.mark.slow
 def started(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Any number of models is worth three processes; those that were started."""
     seen: list[int] = []
-    real = worker_pool._started
+    real = worker_pool._start_worker
 
     def counting(*arguments):
         worker = real(*arguments)
@@ -33,8 +32,8 @@ def started(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         return worker
 
     # In another process nothing would be counted here.
-    monkeypatch.setattr(confined_process, "confined", lambda work, *arguments: work(*arguments))
-    monkeypatch.setattr(worker_pool, "_started", counting)
+    monkeypatch.setattr(confined_process, "run_confined", lambda work, *arguments: work(*arguments))
+    monkeypatch.setattr(worker_pool, "_start_worker", counting)
     monkeypatch.setattr(worker_pool, "WORTH", 1)
     monkeypatch.setattr(worker_pool.os, "sched_getaffinity", lambda _: {0, 1, 2})
     # Threads that other tests have left behind hold no lock of ours.
@@ -72,14 +71,14 @@ def test_no_two_processes_wait_for_each_other_where_what_they_say_is_long(tmp_pa
 
 def test_a_process_that_is_killed_is_told(tmp_path, monkeypatch, started):
     parent = os.getpid()
-    real = Local.finish
+    real = LocalWorker.finish
 
     def dying(self, ids, given):
         if os.getpid() != parent and "model.people" in ids:
             os.kill(os.getpid(), signal.SIGKILL)
         return real(self, ids, given)
 
-    monkeypatch.setattr(Local, "finish", dying)
+    monkeypatch.setattr(LocalWorker, "finish", dying)
     edits = Edits(1, tmp_path / "project")
     with pytest.raises(SetupError, match="signal 9") as raised:
         edits.compiled(tmp_path / "kept")
@@ -92,7 +91,7 @@ def test_a_fault_in_a_process_comes_with_its_trace(tmp_path, monkeypatch, starte
     def failing(self, ids, given):
         raise ValueError("no such thing")
 
-    monkeypatch.setattr(Local, "finish", failing)
+    monkeypatch.setattr(LocalWorker, "finish", failing)
     with pytest.raises(ValueError, match="no such thing") as raised:
         Edits(1, tmp_path / "project").compiled(None)
     assert "in failing" in "".join(raised.value.__notes__)
@@ -105,7 +104,7 @@ def test_a_fault_in_a_process_comes_with_its_trace(tmp_path, monkeypatch, starte
 _LEFT = """
 import os, signal, sys, time
 from pathlib import Path
-from engine.compile.templates.confined_process import confined
+from engine.compile.templates.confined_process import run_confined
 
 def work():
     Path(sys.argv[1]).write_text(str(os.getpid()))
@@ -114,15 +113,14 @@ def work():
     return bytes(10_000_000)
 
 parent = os.getpid()
-confined(work)
+run_confined(work)
 """
 
 
 def test_a_process_whose_asker_was_killed_ends_though_its_answer_is_long(tmp_path: Path) -> None:
     pid = tmp_path / "pid"
     asker = subprocess.Popen([sys.executable, "-c", _LEFT, str(pid)])
-    while not (pid.exists() and pid.read_text()):
-        time.sleep(0.01)
+    assert wait_until(lambda: pid.exists() and pid.read_text() != "")
     asker.kill()
     asker.wait()
     worker = int(pid.read_text())

@@ -26,6 +26,7 @@ from engine.compile.nodes.column_facts import Origin
 from engine.compile.nodes.manifest import Column, Macro
 from engine.compile.nodes.model_settings import TimeWindow
 from engine.compile.nodes.unit_test_steps import ExpectedResult, GivenRows, Rows, StepKind, UnitTestStep
+from engine.docs.site.differences import Differences
 from engine.docs.site.last_run import read_results
 from engine.docs.site.shared_page_data import Facts
 from engine.docs.site.write_site import write_site
@@ -152,8 +153,11 @@ def facts(
     tables: Mapping[str, Any] | None = None,
     freshness: Mapping[str, Any] | None = None,
     watermarks: Mapping[str, datetime] | None = None,
+    history: Mapping[str, Any] | None = None,
+    differences: Differences | None = None,
 ) -> Facts:
-    return Facts(project, read_results(results), tables or {}, freshness or {}, NOW, watermarks or {})
+    run = read_results(results, history)
+    return Facts(project, run, tables or {}, freshness or {}, NOW, watermarks or {}, differences)
 
 
 def written(folder: Path, project: Manifest, results: Any = None, **more) -> Site:

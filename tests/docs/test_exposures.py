@@ -9,14 +9,13 @@ from tests.docs.build import written
 from tests.project.small_projects import clean
 
 
-def test_an_exposure_is_drawn_after_what_it_reads(tmp_path):
+def test_an_exposure_is_linked_to_what_it_reads(tmp_path):
     site = written(tmp_path / "site", clean(tmp_path, one(BOARD)))
     ids = [node["id"] for node in site.index["nodes"]]
     board = site.short("exposure.board")
     assert (board["kind"], board["what"], board["summary"], board["tags"]) == (
         "exposure", "dashboard", "Sales board", ["daily"],
     )  # fmt: skip
-    assert board["x"] > site.short("model.b")["x"]
     place = {node: number for number, node in enumerate(ids)}
     reads = [link[:2] for link in site.index["links"] if link[1] == place["exposure.board"]]
     assert reads == [

@@ -80,7 +80,7 @@ def test_how_an_input_is_read():
     static = Input("model.s", "s", False, "v")
     assert said("Reads", ignoring, static) == [
         "a as a stream, 1 file in a micro-batch; deletions there are skipped",
-        "s, read again in each micro-batch",
+        "s, re-read in each micro-batch",
     ]
     assert said("Reads", static, materialized=Materialized.TABLE) == ["s, in full"]
     assert said("Reads", read("a", through="cleaned")) == ["a as a stream, through cleaned"]

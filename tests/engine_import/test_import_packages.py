@@ -85,7 +85,7 @@ def test_types_of_dbt_expectations_are_those_of_spark(tmp_path: Path) -> None:
     ("adapter", "code", "note"),
     [
         ("databricks", "select {{ dbt_date.week_start('d') }} as w", "week_start() is a Sunday here, and a Monday on databricks"),
-        ("duckdb", "{{ dbt_date.get_date_dimension('2024-01-01', '2024-02-01') }}", "week_of_year() is that of ISO 8601"),
+        ("duckdb", "{{ dbt_date.get_date_dimension('2024-01-01', '2024-02-01') }}", "week_of_year() follows ISO 8601 here"),
         ("snowflake", "{{ dbt_date.get_date_dimension('2024-01-01', '2024-02-01') }}", None),
     ],
 )  # fmt: skip

@@ -28,7 +28,7 @@ def test_it_goes_on_with_the_state_of_an_older_spark(lab: Lab, monkeypatch: pyte
     # Versions of that time recorded nothing of offsets.
     with monkeypatch.context() as older_version:
         older_version.setattr("engine.runtime.writer.micro_batch_writer.markers_of", lambda _: {})
-        older_version.setattr("engine.runtime.writer.micro_batch_writer.ended", lambda *_: {})
+        older_version.setattr("engine.runtime.writer.micro_batch_writer.with_digest", lambda *_: {})
         lab.build()
     assert lab.model_json("uniq")["ends"] == {}
     shop.check(lab, later=False)

@@ -185,7 +185,7 @@ class Followed:
 
     def _held(self) -> bool:
         """Whether a table that was built anew waits beside the table for its test."""
-        return bool(self.kind.tested) and not self.kind.batch and self.world.state(self.name).pending() is not None
+        return bool(self.kind.tested) and not self.kind.batch and self.world.state(self.name).unpublished() is not None
 
     def _waited(self, *, done: bool, tested: str) -> None:
         """Readers see the rows of the table if its test has passed, else those of before."""
@@ -204,7 +204,7 @@ class Followed:
         passes = accept or (self._anew().passes(self.world.effective(self.name)) if self._held() else self._passes())
         if accept and result.code != 0:
             self.differs(f"publish ended with {result.code}: {result.text[-2000:]}")
-        if self.world.state(self.name).pending() is None and self.generation is not None and not self.kind.batch:
+        if self.world.state(self.name).unpublished() is None and self.generation is not None and not self.kind.batch:
             state = self.world.loaded(self.name)
             if state is not None and state.generation != self.generation[0]:
                 self.asked = REFRESH
@@ -338,7 +338,7 @@ class Followed:
 
     def _refused(self) -> None:
         """A rebuilt table that waits beside the table, and is given up, has read what the table has not."""
-        pending = self.world.state(self.name).pending()
+        pending = self.world.state(self.name).unpublished()
         assert pending is not None
         for batch in read(self.world.state(self.name).checkpoint(pending.generation)).batches:
             self.oracle.quarantined += sum(self.world.landed[name].count(None) for name in batch.files)

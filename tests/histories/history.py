@@ -199,7 +199,7 @@ class History:
             known.follow(done=done, warnings=warnings, late=late, tested=tested.get(name, unheard))
         for known in self.models.values():
             # A full refresh that was begun is finished by a later build.
-            begun = known.asked == REFRESH and self.world.state(known.name).journal.begun(Refresh) is not None
+            begun = known.asked == REFRESH and self.world.state(known.name).journal.open_operation(Refresh) is not None
             if known.asked != LOST and not begun:
                 known.asked = ""
 

@@ -97,7 +97,7 @@ class World:
         after = f"{model}_moved" if now == model else model
 
         def to(name: str, old: str) -> None:
-            if self.state(model).journal.begun(Rename) is None:
+            if self.state(model).journal.open_operation(Rename) is None:
                 self.names[model] = name, old
                 self.write()
 

@@ -148,7 +148,7 @@ REJECTED: dict[str, tuple[str, Callable[[Secured], dict[str, str]], str, str, st
     ),
     "another authority": (
         "SASL_SSL", lambda s: login(s, ca=s.other.ca),
-        "kafka-certificate", "signed by another authority than that of 'ca'", "Set 'ca'",
+        "kafka-certificate", "signed by another authority than the one in 'ca'", "Set 'ca'",
     ),
     "a certificate of another host": (
         "STRANGE", lambda s: {"protocol": "SSL", "ca": s.authority.ca},

@@ -87,7 +87,7 @@ class Example:
     def batches(self) -> list[list[Path]]:
         """The files of each micro-batch of `hours`."""
         files = [
-            (Path(local_paths.of_location(local_paths.decoded(file.uri)) or file.uri), file.entry)
+            (Path(local_paths.path_of_location(local_paths.decoded(file.uri)) or file.uri), file.entry)
             for file in file_log.logged(self.checkpoint, 0)
         ]
         assert sorted(path.name for path, _ in files) == sorted(path.name for step in self.steps for path in step)

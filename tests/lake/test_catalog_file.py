@@ -48,6 +48,6 @@ def test_a_column_that_is_computed_is_not_read(tmp_path: Path, kind: str) -> Non
     ],
 )
 def test_a_moved_lake_names_where_it_was(tmp_path: Path, place: str, before: str) -> None:
-    error = moved_lake.moved(catalog(tmp_path, place=place))  # type: ignore[arg-type]
+    error = moved_lake.moved_error(catalog(tmp_path, place=place))  # type: ignore[arg-type]
     assert error is not None
     assert f"the warehouse was moved from {before} to {tmp_path}," in error.diagnostics[0].message

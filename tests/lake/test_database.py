@@ -57,11 +57,11 @@ def test_what_was_read_of_many_tables_counts_until_the_file_is_written(tmp_path:
             row = ("lake", "s", "t", table_file(config, 1), None, "TABLE")
             connection.execute("insert into iceberg_tables values (?, ?, ?, ?, ?, ?)", row)
         # The clock of files goes on in steps: what was written just now may be written again in the same one.
-        assert catalog_database.standing(config) is None
+        assert catalog_database.file_version(config) is None
         for part in (file, tmp_path / "catalog.db-wal"):
             if part.exists():
                 os.utime(part, (1_700_000_000, 1_700_000_000))
-        standing, lake = catalog_database.standing(config), Lake(config)
+        standing, lake = catalog_database.file_version(config), Lake(config)
         assert standing is not None
         lake.load([("s", "t"), ("s", "other")])
         asked: list[str] = []
@@ -71,7 +71,7 @@ def test_what_was_read_of_many_tables_counts_until_the_file_is_written(tmp_path:
             assert (lake.table("s", "other"), asked) == (None, [])
             with connection:
                 connection.execute("update iceberg_tables set metadata_location = ?", (table_file(config, 2),))
-            assert catalog_database.standing(config) != standing
+            assert catalog_database.file_version(config) != standing
             facts = lake.table("s", "t")
         assert facts is not None
         assert (facts.properties["number"], asked) == ("2", ["t"])

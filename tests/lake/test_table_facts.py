@@ -122,7 +122,7 @@ def test_what_is_another_table_and_for_whom(what: str) -> None:
     found = {
         "read": before.position() != after.position(),
         "tags": before.position(refs=True) != after.position(refs=True),
-        "made": before.made != after.made,
+        "made": before.shape != after.shape,
     }
     assert {who for who, differs in found.items() if differs} == wanted
 
@@ -136,9 +136,9 @@ def test_a_tag_of_a_replaced_table_is_read_with_the_columns_of_its_snapshot() ->
     )
     content["refs"]["engine_staged"] = {"snapshot-id": 3, "type": "branch"}
     staged = facts(content, "engine_staged")
-    assert staged.made["columns"] != facts(content).made["columns"]
+    assert staged.shape["columns"] != facts(content).shape["columns"]
     content["current-schema-id"] = 1
-    assert facts(content).made["columns"] == staged.made["columns"]
+    assert facts(content).shape["columns"] == staged.shape["columns"]
 
 
 @pytest.mark.parametrize(
@@ -199,4 +199,4 @@ def test_a_view_is_its_query(what: str) -> None:
     edit, differs = VIEW_EDITS[what]
     content = deepcopy(VIEW)
     edit(content)
-    assert (ViewFacts.of(VIEW).made != ViewFacts.of(content).made) is differs
+    assert (ViewFacts.from_metadata(VIEW).shape != ViewFacts.from_metadata(content).shape) is differs

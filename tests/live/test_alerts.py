@@ -57,11 +57,11 @@ def test_an_alert_is_sent_once_and_once_when_it_is_over(hook: Hook, tmp_path: Pa
     alerts = Alerts(AlertRules(url=web_address(hook.url), token="secret-of-hook"), tmp_path)
     status = status_of(*turn(status=Status.ERROR, message="the broker is away"))
     for _ in range(3):
-        alerts.look(status.to_json(BEGIN))
+        alerts.check(status.to_json(BEGIN))
     for event in turn(number=2):
         status.add(event, BEGIN + 60)
-    alerts.look(status.to_json(BEGIN + 60))
-    alerts.look(status.to_json(BEGIN + 61))
+    alerts.check(status.to_json(BEGIN + 60))
+    alerts.check(status.to_json(BEGIN + 61))
     alerts.close()
     assert sent(hook) == [("firing", "failed", "orders"), ("resolved", "failed", "orders")]
     record, authorization = hook.got[0]
@@ -75,13 +75,13 @@ def test_lag_stall_and_restarts_have_limits(hook: Hook, tmp_path: Path) -> None:
     alerts = Alerts(AlertRules(url=web_address(hook.url), lag=60, restarts=1), tmp_path)
     status = status_of(state(ORDERS, NodeState.IDLE))
     status.note_lags({ORDERS: (Lag("shop.orders", "files", 2, BEGIN),)}, BEGIN)
-    alerts.look(status.to_json(BEGIN + 60))
-    alerts.look(status.to_json(BEGIN + 61))
-    alerts.look(status.to_json(BEGIN + 301))
+    alerts.check(status.to_json(BEGIN + 60))
+    alerts.check(status.to_json(BEGIN + 61))
+    alerts.check(status.to_json(BEGIN + 301))
     for number in (1, 2):
         for event in turn(number=number, status=Status.ERROR, message="no", at=BEGIN + 302):
             status.add(event, BEGIN + 302)
-        alerts.look(status.to_json(BEGIN + 304))
+        alerts.check(status.to_json(BEGIN + 304))
     alerts.close()
     assert sent(hook) == [
         ("firing", "lag", "orders"), ("firing", "stalled", "orders"),
@@ -94,7 +94,7 @@ def test_a_lag_that_is_not_known_is_no_alert(hook: Hook, tmp_path: Path) -> None
     alerts = Alerts(AlertRules(url=web_address(hook.url), lag=0), tmp_path)
     status = status_of()
     status.note_lags({ORDERS: (Lag("shop.orders", "", None),)}, BEGIN)
-    alerts.look(status.to_json(BEGIN + 9999))
+    alerts.check(status.to_json(BEGIN + 9999))
     alerts.close()
     assert sent(hook) == []
 
@@ -112,11 +112,11 @@ def test_a_failing_test_is_one_alert_until_it_passes(hook: Hook, tmp_path: Path)
     ]  # fmt: skip
     for event in happened:
         status.add(event, BEGIN)
-        alerts.look(status.to_json(BEGIN))
+        alerts.check(status.to_json(BEGIN))
     status.add(replace(result, status=Status.PASS), BEGIN)
     for event in turn(tests, number=2):
         status.add(event, BEGIN)
-    alerts.look(status.to_json(BEGIN))
+    alerts.check(status.to_json(BEGIN))
     alerts.close()
     assert sent(hook) == [("firing", "failed", "orders"), ("resolved", "failed", "orders")]
 
@@ -129,7 +129,7 @@ def test_bad_records_count_within_ten_minutes(hook: Hook, tmp_path: Path) -> Non
         bad, reason = 9 if minute == 20 else 1, f"reason of minute {minute}"
         counted = {"bad_records": {"shop.orders": bad}, "bad_reasons": {"shop.orders": reason}}
         status.add(batch(number=minute, rows_in=1, **counted), BEGIN)
-        alerts.look(status.to_json(BEGIN + minute * 60))
+        alerts.check(status.to_json(BEGIN + minute * 60))
     alerts.close()
     assert sent(hook) == [("firing", "bad_records", "orders"), ("resolved", "bad_records", "orders")]
     message = "18 bad records from shop.orders within ten minutes, for example: reason of minute 20"
@@ -141,14 +141,14 @@ def test_a_webhook_that_is_away_is_tried_again_and_one_that_rejects_is_not(hook:
     bad = status_of(*turn(status=Status.ERROR, message="no")).to_json(BEGIN)
     hook.answers = [503, 429]
     alerts = Alerts(AlertRules(url=web_address(hook.url)), tmp_path, waits=(0.01, 0.01, 0.01))
-    alerts.look(bad)
+    alerts.check(bad)
     assert wait_until(lambda: len(hook.got) == 3)
     alerts.close()
     assert alerts.failed == ""
     hook.asked.clear()
     hook.answers = [403, 403]
     rejected = Alerts(AlertRules(url=web_address(hook.url)), tmp_path, waits=(0.01, 0.01))
-    rejected.look(bad)
+    rejected.check(bad)
     rejected.close()
     assert (len(hook.got), "403" in rejected.failed) == (1, True)
 
@@ -159,7 +159,7 @@ def test_a_redirect_carries_no_token_elsewhere_and_is_no_delivery(tmp_path: Path
     bad = status_of(*turn(status=Status.ERROR, message="no")).to_json(BEGIN)
     with answering() as elsewhere, answering({"POST /hook": redirect(f"{elsewhere.url}/hook", status)}) as server:
         alerts = Alerts(AlertRules(url=web_address(f"{server.url}/hook"), token="secret-of-hook"), tmp_path, waits=())
-        alerts.look(bad)
+        alerts.check(bad)
         alerts.close()
     assert "secret-of-hook" in server.seen()
     assert elsewhere.asked == []
@@ -171,7 +171,7 @@ def test_a_command_gets_the_alert_and_no_secret(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setenv("ENGINE_SECRET_HOOK", "the-secret-value")
     code = "import os, sys; open('got', 'a').write(sys.stdin.read() + str('ENGINE_SECRET_HOOK' in os.environ))"
     alerts = Alerts(alert_rules({"command": [sys.executable, "-c", code], "timeout": "20 seconds"}), tmp_path)
-    alerts.look(status_of(*turn(status=Status.ERROR, message="no $(touch x)")).to_json(BEGIN))
+    alerts.check(status_of(*turn(status=Status.ERROR, message="no $(touch x)")).to_json(BEGIN))
     alerts.close(20)
     content = (tmp_path / "got").read_text()
     assert json.loads(content.removesuffix("False"))["message"] == "no $(touch x)"

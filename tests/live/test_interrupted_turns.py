@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from engine import events
-from engine.api.keep_running.live_turns import Workshop, _HeardTurn
+from engine.api.keep_running.live_turns import TurnContext, _ObservedTurn
 from engine.cli.console.live_lines import turn_line
 from engine.errors import Diagnostic
 from engine.events import (
@@ -36,8 +36,8 @@ def heard(*ended: ModelFinished | events.TestFinished) -> tuple[list[Event], Any
     emitted: list[Event] = []
     stop = threading.Event()
     stop.set()
-    shop = Workshop(None, 20.0, stop, None, emitted.append, lambda _: None)  # type: ignore[arg-type] # neither is asked
-    turn = _HeardTurn(shop, LiveNode(ORDERS, (ORDERS, "test.orders_positive")), None)
+    shop = TurnContext(None, 20.0, stop, None, emitted.append, lambda _: None)  # type: ignore[arg-type] # neither is asked
+    turn = _ObservedTurn(shop, LiveNode(ORDERS, (ORDERS, "test.orders_positive")), None)
     for event in ended:
         turn.hear(event)
     return emitted, turn.ended_with(RunResults(results=ended))
@@ -76,12 +76,12 @@ def test_what_failed_before_is_failing() -> None:
 def test_an_error_of_a_turn_that_was_cut_off_is_none() -> None:
     emitted: list[Event] = []
     stop = threading.Event()
-    shop = Workshop(None, 20.0, stop, None, emitted.append, lambda _: None)  # type: ignore[arg-type]
+    shop = TurnContext(None, 20.0, stop, None, emitted.append, lambda _: None)  # type: ignore[arg-type]
     found = (Diagnostic("java-ended", "Java has ended", ""),)
-    assert _HeardTurn(shop, LiveNode(ORDERS, ()), None).failed(found).status is Status.ERROR
+    assert _ObservedTurn(shop, LiveNode(ORDERS, ()), None).failed(found).status is Status.ERROR
     assert len(emitted) == 1
     stop.set()
-    ended = _HeardTurn(shop, LiveNode(ORDERS, ()), None).failed(found)
+    ended = _ObservedTurn(shop, LiveNode(ORDERS, ()), None).failed(found)
     assert (ended.status, ended.message, ended.findings, len(emitted)) == (Status.SKIPPED, INTERRUPTED, (), 1)
 
 

@@ -13,7 +13,7 @@ from engine.errors import SetupError
 from engine.live.lag import Lag, LagReader, seconds_unread
 from engine.plan import Action, ActionKind, Plan
 from engine.plan.actions.action import Unread, UnreadRecords
-from engine.sources import Place, SourceSpec, answers, answers_of
+from engine.sources import Place, SourceSpec, source_traits, traits
 from engine.sources.kafka.native_client import ClusterOffsets
 
 PLACE = Place(Path(), lambda _: {})
@@ -50,8 +50,8 @@ class Times:
 
 def test_the_oldest_record_of_all_partitions_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     times = Times()
-    known = replace(answers_of("kafka"), unread_times=lambda: times)
-    monkeypatch.setattr("engine.sources.answers_of", lambda _: known)
+    known = replace(source_traits("kafka"), unread_times=lambda: times)
+    monkeypatch.setattr("engine.sources.source_traits", lambda _: known)
     reader, topics = LagReader(), ClusterOffsets("c")
 
     def of(*offsets: Mapping[str, Any]) -> float | None:
@@ -63,4 +63,4 @@ def test_the_oldest_record_of_all_partitions_counts(monkeypatch: pytest.MonkeyPa
     assert times.asked == 3
     reader.close()
     assert times.asked == -1
-    assert answers.UNKNOWN.unread_times is None
+    assert traits.UNKNOWN.unread_times is None

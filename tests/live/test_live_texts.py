@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from engine.events import Status
-from engine.live.live_server import _Answers
+from engine.live.live_server import _LivePages
 from engine.live.observer import observing
 from tests.live.sequences import started, turn
 
@@ -38,7 +38,7 @@ def test_characters_that_cannot_be_seen_are_written_out(
         for event in turn(status=Status.ERROR, message=f"{ODD} planted\tsecret-word"):
             observer.on_event(event)
         observer.write(observer.status.to_json())
-        answer = _Answers(observer, Event()).answer(path, "node=model.orders")
+        answer = _LivePages(observer, Event()).answer(path, "node=model.orders")
         assert answer is not None
         body = answer.body if isinstance(answer.body, bytes) else next(iter(answer.body))
     found = texts(json.loads(body.decode().removeprefix("data: ")))

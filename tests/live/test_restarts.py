@@ -27,7 +27,7 @@ RULES = AlertRules(lag=60, restarts=5, bad_records=10)
 def process(folder: Path, at: float, *, killed: bool = False) -> Iterator[Observer]:
     """One process after the other; a killed one has written what it knew a moment ago."""
     history = TurnHistory(folder)
-    observer = Observer(folder, LiveStatus(kept=history.kept), history)
+    observer = Observer(folder, LiveStatus(restored_nodes=history.stored_nodes), history)
     observer.log.extend(history.lines())
     observer.status.add(started(at=at), at)
     yield observer
@@ -63,7 +63,7 @@ def test_another_target_has_its_own(tmp_path: Path) -> None:
     with process(tmp_path, BEGIN) as first:
         first.on_event(batch(late=4))
     history = TurnHistory(tmp_path)
-    status = LiveStatus(kept=history.kept)
+    status = LiveStatus(restored_nodes=history.stored_nodes)
     status.add(replace(started(), target="prod"), BEGIN)
     assert status.to_json(BEGIN)["nodes"][0]["late"] == 0
     history.close()
@@ -84,7 +84,7 @@ def looked(folder: Path, hook: Hook, observer: Observer, *times: float) -> None:
     alerts = Alerts(replace(RULES, url=web_address(hook.url)), folder, OpenAlerts(observer.history.path))
     alerts.load("dev")
     for at in times:
-        alerts.look(observer.status.to_json(at))
+        alerts.check(observer.status.to_json(at))
     alerts.close()
 
 
@@ -123,7 +123,9 @@ def test_a_model_that_was_stalled_is_so_until_it_makes_progress(tmp_path: Path, 
     with process(tmp_path, BEGIN, killed=True) as first:
         first.status.note_lags(unread, BEGIN)
         looked(tmp_path, hook, first, BEGIN + 301)
-        first.history.keep("dev", {ORDERS: first.status.nodes[ORDERS].kept(BEGIN + 301, first.status.stall_rules(""))})
+        first.history.keep(
+            "dev", {ORDERS: first.status.nodes[ORDERS].persistent_record(BEGIN + 301, first.status.stall_rules(""))}
+        )
         first.history.flush()
         first.history.keep = lambda *_: None  # type: ignore[method-assign]
     with process(tmp_path, BEGIN + 400) as second:
@@ -142,7 +144,7 @@ def test_an_alert_that_was_not_sent_before_a_kill_is_sent_by_the_next_process(tm
             first.status.add(event)
         hook.answers = [503] * 9
         alerts = Alerts(replace(RULES, url=url), tmp_path, OpenAlerts(first.history.path))
-        alerts.look(first.status.to_json(BEGIN + 3))
+        alerts.check(first.status.to_json(BEGIN + 3))
         alerts.close()
         assert sent(hook)[0] == ("firing", "failed", "orders")
     ids = {record["id"] for record, _ in hook.got}

@@ -29,7 +29,7 @@ def test_a_plan_that_finds_unread_input_leaves_it_to_the_schedule(schedule: str 
     entry = live.queue.entries[MODEL]
     live._plan(first=True)
     assert entry.state is NodeState.QUEUED
-    live.queue.begin(entry, time.time())
+    live.queue.begin_turn(entry, time.time())
     live.queue.succeed(MODEL, time.time(), more=False)
     live._plan()
     assert entry.state is later

@@ -29,8 +29,8 @@ def only_written_rows(self: NodeStatus, event: Any, at: float) -> None:
         self.progress.moved_at = before
 
 
-def since_the_first(self: Progress, at: float, *, found: bool) -> None:
-    if found and self.unread_since is None:
+def since_the_first(self: Progress, at: float, *, is_unread: bool) -> None:
+    if is_unread and self.unread_since is None:
         self.unread_since = at
 
 
@@ -50,7 +50,7 @@ def of_no_state(self: NodeStatus, event: Any, _: float) -> None:
 # What was wrong once, and what somebody could break.
 MUTANTS: dict[str, tuple[Any, str, Callable[..., Any]]] = {
     "only written rows are progress": (NodeStatus, "batch", only_written_rows),
-    "a silence counts": (Progress, "unread", since_the_first),
+    "a silence counts": (Progress, "note_unread", since_the_first),
     "a pause counts": (Progress, "state", lambda *_: None),
     "sleep counts": (Progress, "slept", lambda *_: None),
     "alerts are forgotten": (OpenAlerts, "load", lambda *_: ({}, {})),
@@ -59,7 +59,7 @@ MUTANTS: dict[str, tuple[Any, str, Callable[..., Any]]] = {
     "an error that is over is the last one": (LastError, "over", lambda _: None),
     "the last of two causes is named": (LastError, "failed", the_last_cause),
     "states are not followed": (NodeStatus, "change", of_no_state),
-    "deleted models stay": (LiveStatus, "_keep", lambda self, nodes, _: [self._of(node) for node in nodes]),
+    "deleted models stay": (LiveStatus, "_keep", lambda self, nodes, *_, **__: [*map(self._status_of, nodes)]),
 }
 
 

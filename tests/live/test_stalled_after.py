@@ -63,7 +63,7 @@ def test_status_metrics_and_alerts_count_by_it() -> None:
         names = [node["name"] for node in found["nodes"]]
         by_status = [node["name"] for node in found["nodes"] if node["health"] == "stalled"]
         by_metric = [name for name in names if f'headrace_model_stalled{{target="dev",model="{name}"}} 1.0\n' in text]
-        by_alert = [name for name, alert, _ in alerts._wrong(found) if alert == "stalled"]
+        by_alert = [name for name, alert, _ in alerts._problems(found) if alert == "stalled"]
         assert by_status == by_metric == by_alert
         return by_status
 

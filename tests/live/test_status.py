@@ -43,7 +43,7 @@ def test_of_bad_records_the_last_reason_of_each_input_is_shown() -> None:
 
     status = folded(started(), batch(**bad(a="one", b="two")), batch(number=1, **bad(a="three")), batch(number=2))
     assert node(status)["bad_reasons"] == {"a": "three", "b": "two"}
-    again = LiveStatus(kept=lambda _: json.loads(json.dumps(status.to_keep()[1])))
+    again = LiveStatus(restored_nodes=lambda _: json.loads(json.dumps(status.to_keep()[1])))
     again.add(started(), BEGIN)
     assert node(again)["bad_reasons"] == {"a": "three", "b": "two"}
 

@@ -17,7 +17,7 @@ from engine.errors import UsageError
 from engine.events import NodeState, Status
 from engine.live import turn_history
 from engine.live.lag import Lag
-from engine.live.live_server import _Answers
+from engine.live.live_server import _LivePages
 from engine.live.observer import observing
 from tests.lab import wait_until
 from tests.live.sequences import ORDERS, batch, started, state, turn
@@ -62,7 +62,7 @@ def test_liveness_and_health_are_two_questions(project: Path, capsys: pytest.Cap
     assert shown(capsys, "--live") == (3, "engine start does not run\n")
     beats = [time.monotonic()]
     with observing(project / "target", {}, beat=lambda: beats[0]) as observer:
-        probe = _Answers(observer, Event()).answer
+        probe = _LivePages(observer, Event()).answer
         for event in (started(at=time.time()), *turn(at=time.time(), status=Status.ERROR, message="no broker")):
             observer.on_event(event)
         assert wait_until(lambda: "no broker" in shown(capsys)[1])

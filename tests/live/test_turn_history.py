@@ -12,7 +12,7 @@ import pytest
 from engine.errors import ProjectError
 from engine.events import HeldInState, Status
 from engine.live import turn_history
-from engine.live.turn_history import Kept, TurnHistory
+from engine.live.turn_history import HistoryLimits, TurnHistory
 from tests.live.sequences import BEGIN, ORDERS, batch, turn
 
 
@@ -84,7 +84,7 @@ def test_a_corrupt_or_older_file_is_replaced_with_a_note(tmp_path: Path, content
 
 
 def test_age_and_number_bound_what_is_kept(tmp_path: Path) -> None:
-    history = TurnHistory(tmp_path, Kept(days=1, turns=20, minutes=5, states=30))
+    history = TurnHistory(tmp_path, HistoryLimits(days=1, turns=20, minutes=5, states=30))
     for number in range(50):
         fed(history, *turn(number=number, at=BEGIN + number * 60))
     history.prune(BEGIN + 50 * 60)

@@ -159,10 +159,10 @@ def main() -> int:
     options = parser.parse_args()
     wrong = 0
     with tempfile.TemporaryDirectory() as folder:
-        for project, made in PROJECTS.items():
+        for project, build_server in PROJECTS.items():
             root = Path(folder, project)
             root.mkdir()
-            made(root)
+            build_server(root)
             opened, began = opened_project(root), time.monotonic()
             names = names_of(opened)
             if options.count:

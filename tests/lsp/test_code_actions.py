@@ -6,7 +6,7 @@ from lsprotocol import types
 from engine import Project
 from engine.lsp.answers.editor_commands import COMPILED_SQL, EXPLAIN, PLAN, compiled_sql, plan_text
 from engine.lsp.edits.code_actions import code_actions
-from engine.lsp.language_server import _shown
+from engine.lsp.language_server import _to_lsp
 from engine.lsp.opened.open_project import OpenProject
 from tests.lsp.test_rename import applied, at, compiled
 from tests.projects import sources_yaml
@@ -39,7 +39,7 @@ def opened_with(root, header, query):
 
 def actions_of(opened, words="select", offset=0):
     text = opened.text("models/m.sql")
-    found = [_shown(one, text) for one in opened.diagnostics().get("models/m.sql", [])]
+    found = [_to_lsp(one, text) for one in opened.diagnostics().get("models/m.sql", [])]
     position = at(opened, "models/m.sql", words, offset)
     return {one.title: one for one in code_actions(opened, "models/m.sql", types.Range(position, position), found)}
 

@@ -222,7 +222,7 @@ def test_behind_an_alias_are_the_columns_of_its_node_and_no_others(opened):
         jinja = text.rfind("{{", 0, word.start) > text.rfind("}}", 0, word.start)
         if word.text.count(".") == 1 and alias in scope and word.start > text.find("---*/") and not jinja:
             node = opened.manifest.nodes[scope[alias]]
-            made = {i.watermark.column for i in model.inputs if i.node == node.id and i.watermark}
-            assert set(offered(opened, word)) == {column.name for column in node.columns} | made
+            build_server = {i.watermark.column for i in model.inputs if i.node == node.id and i.watermark}
+            assert set(offered(opened, word)) == {column.name for column in node.columns} | build_server
             checked += 1
     assert checked > 10

@@ -11,7 +11,7 @@ import pytest
 from engine.api import Project
 from engine.errors import UsageError
 from engine.mcp import read_tools
-from engine.secrets import MASK
+from engine.secrets.scrubber import MASK
 from tests.lab import Lab, writable_catalog
 
 SOURCES = """

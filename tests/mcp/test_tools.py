@@ -12,7 +12,7 @@ import pytest
 from mcp import Client, StdioServerParameters
 
 from engine import Project
-from engine.mcp.read_tools import MOST_CHARACTERS, NOTICE, answer
+from engine.mcp.read_tools import MOST_CHARACTERS, NOTICE, render_answer
 from tests.lab import JAVA_OPTIONS
 from tests.lsp.conftest import example
 from tests.projects import sources_yaml, write_files
@@ -162,12 +162,12 @@ def test_texts_of_a_project_are_data_without_secrets(root):
 
 def test_an_answer_is_bounded():
     rows = [[i, "x" * 5000] for i in range(100)]
-    text = answer({"total": 100, "rows": rows}, "rows")
+    text = render_answer({"total": 100, "rows": rows}, "rows")
     assert len(text) <= MOST_CHARACTERS + 200
     record = json.loads(text.partition("\n")[2])
     assert 0 < len(record["rows"]) == 100 - record["left_out"]
-    assert len(answer({"text": "x" * 1_000_000})) < 10_000
-    assert len(answer({str(i): "x" * 5000 for i in range(1000)})) <= MOST_CHARACTERS + 200
+    assert len(render_answer({"text": "x" * 1_000_000})) < 10_000
+    assert len(render_answer({str(i): "x" * 5000 for i in range(1000)})) <= MOST_CHARACTERS + 200
 
 
 @pytest.mark.nightly

@@ -14,7 +14,7 @@ from engine.lake.catalog.locations import OutsideError
 from engine.lake.catalog.object_warehouse import ObjectWarehouse
 from engine.lake.clients.outage import is_outage
 from engine.object_store.s3_settings import S3Settings
-from engine.runtime.spark_support.spark_errors import surroundings
+from engine.runtime.spark_support.spark_errors import environment_fault_in
 from tests.project.small_projects import compiled
 
 STORE = {"endpoint": "https://store.example", "access_key_id": "a", "secret_access_key": "planted-secret"}
@@ -122,7 +122,7 @@ BUCKET = "org.apache.hadoop.fs.s3a.UnknownStoreException: `s3a://b/x': The speci
     ],
 )
 def test_errors_of_java_are_of_the_store(text, code, outage):
-    found = surroundings(text)
+    found = environment_fault_in(text)
     assert found is not None
     assert found.code == code
     assert is_outage(text) is outage

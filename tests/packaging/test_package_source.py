@@ -76,7 +76,9 @@ def test_the_workflow_of_a_new_project_installs_a_wheel_of_the_project(wheel: Pa
     create_project(tmp_path / "shop", "files")
     assert _installed(tmp_path / "shop") == [f"./{WHEEL}[java]", f"./{WHEEL}"]
     assert wheel.name == WHEEL
-    assert f"put the wheel {WHEEL} beside project.yml" in (tmp_path / "shop/.github/workflows/headrace.yml").read_text()
+    assert (
+        f"put the wheel {WHEEL} next to project.yml" in (tmp_path / "shop/.github/workflows/headrace.yml").read_text()
+    )
     for requirement in _installed(tmp_path / "shop"):
         # No index is asked for the name: without the wheel there is nothing to install.
         command = [sys.executable, "-m", "pip", "install", "--dry-run", "--no-deps", "--no-index", requirement]

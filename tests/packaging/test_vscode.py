@@ -8,7 +8,7 @@ import subprocess
 import pytest
 
 from engine import Project, __version__
-from engine.lsp.language_server import made
+from engine.lsp.language_server import build_server
 from tests.lab import REPOSITORY
 
 FOLDER = REPOSITORY / "editors" / "vscode"
@@ -24,7 +24,7 @@ def test_its_commands_are_those_that_it_registers():
 
 def test_it_asks_for_commands_that_the_server_has(tmp_path):
     (tmp_path / "project.yml").write_text("name: p\n")
-    commands = made(Project(tmp_path)).protocol.fm.commands
+    commands = build_server(Project(tmp_path)).protocol.fm.commands
     asked = set(re.findall(r'^const [A-Z_]+ = "(headrace\.[^"]+)";', SCRIPT, re.MULTILINE))
     assert len(asked) == 3
     assert asked <= set(commands)

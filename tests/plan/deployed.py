@@ -43,7 +43,7 @@ def streaming(model: Model, files: list[Listed], **changes: Any) -> DeployedMode
     )  # fmt: skip
     read = tuple(Logged(f.uri.replace("file:/", "file:///"), f.modified, 0) for f in files)
     log = FileLog(0, read, 0, 0)
-    checkpoint = CheckpointFacts(Path("c"), QUERY, 0, 0, begun=True, logs=(log,))
+    checkpoint = CheckpointFacts(Path("c"), QUERY, 0, 0, has_beginnings=True, logs=(log,))
     streams = tuple(StreamSource(SOURCE, s.name, s.kind, s.identity) for s in of_facts(model.facts))
     writer = LastWriter(model.fingerprint, model.facts, Recorded(streams))
     known = table(model)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from engine import __version__
 from engine.compile import Model
+from engine.compile.nodes.facts import plain
 from engine.plan.actions.descriptions import comments_of, table_properties
 from engine.plan.source_changes import Recorded, StreamSource, of_facts
 from engine.state import ModelState, Phase, TableState
@@ -30,7 +31,7 @@ def built(root: Path, model: Model, files: list[Path]) -> TableState:
             environment=environment, engine_version=__version__, spark_version=metadata.version("pyspark"),
         )
     )  # fmt: skip
-    folder.save_facts(1, model.fingerprint, model.facts)
+    folder.save_facts(1, model.fingerprint, plain(model.facts))
     (stream,) = of_facts(model.facts)
     location = {"location": f"file:{root}/{stream.identity['path']}", "root": str(root)}
     source = StreamSource(stream.node, stream.name, stream.kind, {**stream.identity, **location})

@@ -72,7 +72,7 @@ def state(**values: object) -> Callable[[DeployedModel], DeployedModel]:
 def test_a_model_that_was_never_built_is_created_and_reads_all_files(tmp_path: Path) -> None:
     action = of_m(tmp_path, lambda _: DeployedModel(), now=[A, B])
     assert (action.kind, action.unchanged) == (ActionKind.CREATE, False)
-    assert [(u.name, u.what, u.count) for u in action.unread] == [("shop.events", "files", 2)]
+    assert [(u.name, u.unit, u.count) for u in action.unread] == [("shop.events", "files", 2)]
 
 
 def test_a_stream_without_a_new_file_is_unchanged(tmp_path: Path) -> None:
@@ -257,7 +257,7 @@ def test_a_stream_of_a_table_reads_what_is_behind_its_snapshot(tmp_path: Path) -
     assert [(u.count, u.present) for u in actions["model.reader"].unread] == [(None, 0)]
     grown = replace(upstream, table=table(now.model("m"), snapshots=3), written=table(now.model("m"), snapshots=3))
     actions = make_plan(now, ["model.reader"], deployed(now, {"m": grown, "reader": found}, [A]), PlanOptions()).actions
-    assert [(u.what, u.count) for u in actions["model.reader"].unread] == [("snapshots", 2)]
+    assert [(u.unit, u.count) for u in actions["model.reader"].unread] == [("snapshots", 2)]
     assert [u.oldest_at for u in actions["model.reader"].unread] == [0.002], "the commit time of the second snapshot"
     assert grown.table is not None
     fence = SnapshotFacts(4, 3, "append", {"engine.fence": "7"}, 4)
@@ -265,7 +265,7 @@ def test_a_stream_of_a_table_reads_what_is_behind_its_snapshot(tmp_path: Path) -
     actions = make_plan(
         now, ["model.reader"], deployed(now, {"m": fenced, "reader": found}, [A]), PlanOptions()
     ).actions
-    assert [(u.what, u.count) for u in actions["model.reader"].unread] == [("snapshots", 2)], "a fence has no rows"
+    assert [(u.unit, u.count) for u in actions["model.reader"].unread] == [("snapshots", 2)], "a fence has no rows"
     other = replace(upstream, table=table(now.model("m"), uuid="other"))
     actions = make_plan(now, ["model.reader"], deployed(now, {"m": other, "reader": found}, [A]), PlanOptions()).actions
     assert actions["model.reader"].unchanged is None

@@ -91,9 +91,23 @@ SOURCE = "{{ source('shop', 'orders') }}"
     [
         (f"select upper(kind) as kind2, kind2 || 'x' as both from {SOURCE}\n", "both", ("both",)),
         (f"select upper(kind) as word, count(*) as n from {SOURCE} group by word\n", "n", None),
+        (f"select upper(kind) as word, count(*) as n from {SOURCE} group by 1\n", "n", None),
+        (f"select upper(kind) as word, count(*) as n from {SOURCE} group by all\n", "n", None),
+        (f"select upper(kind) as word, id from {SOURCE} order by 1 limit 2\n", "id", None),
+        (f"select upper(kind) as word, id from {SOURCE} order by 2 limit 2\n", "word", ("word",)),
+        (f"select upper(kind) as word, 'word' as n from {SOURCE} where amount > 1 -- word\n", "word", ("word",)),
         (ORDERS.replace("select", "select distinct"), "id", None),
     ],
-    ids=["part-of-another-column", "alias-as-group-key", "distinct"],
+    ids=[
+        "part-of-another-column",
+        "alias-as-group-key",
+        "place-as-group-key",
+        "all",
+        "place-in-order",
+        "other-place",
+        "string",
+        "distinct",
+    ],
 )
 def test_what_follows_from_a_column_within_its_query(
     sql: str, read: str, columns: tuple[str, ...] | None, tmp_path: Path

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from engine.plan.edits.changed_clauses import changed_clauses, with_clauses
+from tests.plan.facts_by_hand import facts
 
 QUERY = "select id, sum(a) as total from t where a > 1 group by id"
 _MIDDLE = "percentile_cont(0.5) within group (order by a)"
@@ -38,16 +39,16 @@ UNION = "select id from t union all select id from u where id > 1"
     ],
 )  # fmt: skip
 def test_an_edit(before: str, after: str, expected: tuple[str, ...]) -> None:
-    assert changed_clauses({"sql": before}, {"sql": after}) == expected
+    assert changed_clauses(facts(sql=before), facts(sql=after)) == expected
 
 
 def test_an_ephemeral_model_is_named() -> None:
-    before, after = ({"sql": "select a", "inlined": {"e": {"sql": f"select {n} as a"}}} for n in (1, 2))
+    before, after = (facts(sql="select a", inlined={"e": {"sql": f"select {n} as a"}}) for n in (1, 2))
     assert changed_clauses(before, after) == ("column 'a' of the ephemeral model 'e'",)
 
 
 def test_a_sentence() -> None:
-    assert with_clauses("the query changed", {"sql": "select 1 as a"}, {"sql": "select 2 as a"}) == (
+    assert with_clauses("the query changed", facts(sql="select 1 as a"), facts(sql="select 2 as a")) == (
         "the query changed (column 'a')"
     )
-    assert with_clauses("the query changed", None, {"sql": "select 2 as a"}) == "the query changed"
+    assert with_clauses("the query changed", None, facts(sql="select 2 as a")) == "the query changed"

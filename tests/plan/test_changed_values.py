@@ -6,15 +6,17 @@ from typing import Any
 
 import pytest
 
+from engine.compile.nodes.facts import Facts
 from engine.plan.changed_values import identity_changes, input_changes, query_changes, table_changes
+from tests.plan.facts_by_hand import facts
 
 SOURCE = {"format": "json", "options": {"multiline": "true"}, "schema": [["id", "int"]]}
 INPUT = {"name": "shop.events", "stream": True, "dedup": ["id"], "source": SOURCE}
 
 
-def inputs(**keys: Any) -> dict[str, Any]:
+def inputs(**keys: Any) -> Facts:
     """Facts of a query that reads shop.events, with other keys of its source."""
-    return {"inputs": [{**INPUT, "source": {**SOURCE, **keys}}]}
+    return facts(inputs=[{**INPUT, "source": {**SOURCE, **keys}}])
 
 
 CASES = [
@@ -33,21 +35,21 @@ def test_each_setting_of_a_source_is_named_with_both_values(now: dict[str, Any],
 
 
 def test_how_an_input_is_read_counts_and_new_inputs_are_no_change() -> None:
-    static = {"inputs": [{**INPUT, "stream": False, "dedup": ["id", "kind"]}, {**INPUT, "name": "shop.pays"}]}
-    found = [*input_changes({"inputs": [INPUT]}, static)]
+    static = facts(inputs=[{**INPUT, "stream": False, "dedup": ["id", "kind"]}, {**INPUT, "name": "shop.pays"}])
+    found = [*input_changes(facts(inputs=[INPUT]), static)]
     assert len(found) == 2
     assert found[0].startswith("the dedup of 'shop.events' changed from ")
     assert found[1] == "'shop.events' is now a static input"
 
 
 def test_what_makes_another_table() -> None:
-    old = {"partition_by": [], "write": {"unique_key": ["id"]}, "output_mode": "update"}
+    old = facts(write={"unique_key": ["id"]}, output_mode="update")
     assert [*identity_changes(old, old)] == []
-    (found,) = identity_changes(old, {**old, "output_mode": "append"})
+    (found,) = identity_changes(old, facts(write={"unique_key": ["id"]}, output_mode="append"))
     assert found == "'output_mode' changed from update to append"
-    (found,) = identity_changes(old, {**old, "write": {}})
+    (found,) = identity_changes(old, facts(output_mode="update"))
     assert found.startswith("'unique_key' changed from id to ")
-    assert [*table_changes(old, old)] == []
+    assert [*table_changes(old.table, old.table)] == []
 
 
 @pytest.mark.parametrize(
@@ -68,8 +70,8 @@ def test_another_order_of_a_table_is_shown_as_it_is_written(
 
 
 def test_lines_of_a_query_name_inputs_as_the_user_does() -> None:
-    old = {"sql": "select id from `@source shop.events` where kind = 'x'"}
-    new = {"sql": "select id from `@ref paid` where kind = 'x'", "inlined": {"e": {"sql": "select 1 as id"}}}
+    old = facts(sql="select id from `@source shop.events` where kind = 'x'")
+    new = facts(sql="select id from `@ref paid` where kind = 'x'", inlined={"e": {"sql": "select 1 as id"}})
     assert query_changes(old, new) == (
         "- from {{ source('shop', 'events') }}",
         "+ from {{ ref('paid') }}",

@@ -25,7 +25,7 @@ from engine.api import Project
 project = Project(sys.argv[1])
 compiled = project.compile()
 test, = compiled.manifest.unit_tests
-model = project._versions(compiled).of(test).model("m")
+model = project._versions(compiled).manifest_for(test).model("m")
 print(json.dumps([model.sql.split()[-1], "sqlglot" in sys.modules]))
 """
 

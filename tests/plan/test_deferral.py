@@ -212,7 +212,7 @@ def test_a_table_that_is_built_here_later_is_another_source(shop: Path) -> None:
     assert hint.startswith("Build with --clone or --defer again, which read lake.shop.raw; or undo the change")
     assert source_changes.elsewhere(before, before) == ""
     writer = LastWriter(model.fingerprint, model.facts)
-    read = StreamsRead.of(local, writer, None)
+    read = StreamsRead.compare(local, writer, None)
     assert changed_query.changed_query(plain.manifest, local, writer, read).change is Change.SOURCE_CHANGED
     # What is read in full may move without a refusal, and not without a word.
     kinds, here = (project.defer(plain, ["model.kinds"], defer).manifest.model("kinds"), plain.manifest.model("kinds"))

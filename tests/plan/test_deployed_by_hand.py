@@ -76,7 +76,7 @@ def test_before_a_rename_a_model_has_what_its_table_has_under_the_old_name(root:
     assert (str(found.renaming.old), found.faults) == ("lake.s.m", ())
     assert found.writer is not None
     assert found.writer.facts is not None
-    assert found.writer.facts["relation"] == "lake.s.paid"
+    assert found.writer.facts.relation == "lake.s.paid"
     assert found.state is not None
     assert found.state.fingerprint == found.writer.fingerprint
 

@@ -255,7 +255,9 @@ def built(manifest: Manifest, base: DeployedModel) -> DeployedModel:
         found = streaming(model, [A])
         if model.inputs[0].node == "model.base":
             assert found.state is not None
-            checkpoint = CheckpointFacts(Path("c"), "a-query", 0, 0, offsets=({"snapshot_id": 1},), begun=True, logs=())
+            checkpoint = CheckpointFacts(
+                Path("c"), "a-query", 0, 0, offsets=({"snapshot_id": 1},), has_beginnings=True, logs=()
+            )
             starts = {"model.base": {"uuid": "u", "seed": None}}
             found = replace(found, checkpoint=checkpoint, state=replace(found.state, starts=starts))
         made = as_made(model)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.compile.sql.normalize import FORM
+from engine.compile.nodes.facts import FORM, plain
 from engine.errors import StateError
 from engine.plan import Change, LastWriter
 from engine.plan.compare_models import compare_model
@@ -38,15 +38,17 @@ def test_facts_of_version_0_1_0_are_those_of_the_same_query(tmp_path: Path, name
     written = json.loads((HERE / f"facts-3-{name}.json").read_text())
     assert written["form"] == FORM
     now = manifest(tmp_path, MODELS[name])
-    assert compare_model(now, now.model("m"), LastWriter("0", written)).change is Change.UNCHANGED
+    assert compare_model(now, now.model("m"), LastWriter.from_record("0", written)).change is Change.UNCHANGED
     other = manifest(tmp_path, MODELS[name].replace("'it''s'", "'its'"))
-    assert compare_model(other, other.model("m"), LastWriter("0", written)).change is not Change.UNCHANGED
+    assert compare_model(other, other.model("m"), LastWriter.from_record("0", written)).change is not Change.UNCHANGED
 
 
 @pytest.mark.parametrize("form", [None, FORM - 1, FORM + 1])
 def test_facts_of_another_format_are_compared_with_nothing(tmp_path: Path, form: int | None) -> None:
     now = manifest(tmp_path, MODELS["windowed"])
-    found = compare_model(now, now.model("m"), LastWriter("0", {**now.model("m").facts, "form": form}))
+    found = compare_model(
+        now, now.model("m"), LastWriter.from_record("0", {**plain(now.model("m").facts), "form": form})
+    )
     assert found.change is Change.IDENTITY_CHANGED
     assert found.reasons[0].endswith(f"is recorded in format {form}, and this version reads format {FORM}")
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
 from engine.plan import Change, LastWriter
 from engine.plan.compare_models import compare_model
@@ -44,7 +45,7 @@ def test_another_key_or_sequence_makes_another_table(tmp_path: Path, before: str
 @pytest.mark.parametrize(("before", "after", "words"), CHANGED)
 def test_tables_of_before_are_compared_as_they_are_written(tmp_path: Path, before: str, after: str, words: str) -> None:
     old = manifest(tmp_path, before).model("m")
-    facts = {key: value for key, value in old.facts.items() if key != "keyed"}
+    facts = structs.replace(old.facts, keyed=None)
     new = manifest(tmp_path, after)
     action = compare_model(new, new.model("m"), LastWriter("older", facts))
     assert action.change is Change.KEY_CHANGED, action
@@ -54,7 +55,7 @@ def test_tables_of_before_are_compared_as_they_are_written(tmp_path: Path, befor
 
 def test_keys_of_a_query_that_cannot_be_read_any_more_are_not_taken_for_the_same(tmp_path: Path) -> None:
     old = manifest(tmp_path, PLAIN).model("m")
-    facts = {key: value for key, value in old.facts.items() if key != "keyed"} | {"sql": "select (id from"}
+    facts = structs.replace(old.facts, keyed=None, sql="select (id from")
     new = manifest(tmp_path, PLAIN.replace("select id", "select -id as id"))
     action = compare_model(new, new.model("m"), LastWriter("older", facts))
     assert action.change is Change.KEY_CHANGED, action

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from engine.compile import Manifest
-from engine.compile.nodes.fingerprint import definition
+from engine.compile.nodes.fingerprint import definition_hash
 from engine.plan import Change, Comparison, LastWriter
 from engine.plan.compare_models import compare_model
 from tests.lab import PROJECT
@@ -105,7 +105,7 @@ def test_a_batch_table_and_a_view_are_made_again(tmp_path: Path, name: str) -> N
     one, other = edits(tmp_path, VIEW, OTHER[name])
     assert one.model("m").fingerprint != other.model("m").fingerprint
     assert compared(one, other).change is Change.REBUILT
-    assert definition(one.model("m").facts) != definition(other.model("m").facts)
+    assert definition_hash(one.model("m").facts) != definition_hash(other.model("m").facts)
 
 
 @pytest.mark.parametrize("name", CONSTANT)

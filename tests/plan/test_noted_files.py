@@ -18,12 +18,12 @@ READ, STARTED = 1, 2
         (READ, None, 11, READ, FileDifferences(changed=[(A, 10, 11)])),
         (READ, 11, 11, READ, FileDifferences()),
         (READ, 11, 12, READ, FileDifferences(changed=[(A, 11, 12)])),
-        (READ, None, None, READ, FileDifferences(gone=[(A, 10)])),
-        (STARTED, None, None, READ, FileDifferences(missing=[A], gone=[(A, 10)])),
+        (READ, None, None, READ, FileDifferences(deleted=[(A, 10)])),
+        (STARTED, None, None, READ, FileDifferences(missing=[A], deleted=[(A, 10)])),
         (STARTED, None, 11, READ, FileDifferences(unwritten={A: 11})),
         # The micro-batch was written, and Spark's note of that is missing.
         (STARTED, None, 11, STARTED, FileDifferences(changed=[(A, 10, 11)])),
-        (STARTED, None, None, STARTED, FileDifferences(missing=[A], gone=[(A, 10)])),
+        (STARTED, None, None, STARTED, FileDifferences(missing=[A], deleted=[(A, 10)])),
     ],
 )
 def test_a_file_that_was_noted(

@@ -21,9 +21,10 @@ from engine.plan import (
 )
 from engine.plan.compare_models import compare_model
 from engine.plan.source_changes import StreamSource, difference
-from engine.sources.answers import normalized
+from engine.sources.traits import normalized
 from engine.state import ModelState, Phase
 from tests.lab import EVENTS, PROJECT
+from tests.plan.facts_by_hand import facts
 from tests.project.small_projects import clean
 
 HEADER = """/*---
@@ -248,7 +249,7 @@ A, B = stream("a", location="file:/p/a", root="/p", path="a"), stream("b", locat
         (
             [A],
             [stream("a", location="file:/q/a", root="/q", path="a")],
-            "the project was moved from /p to /q: the files of 'a' that were read are recorded under file:/p/a, and all of them would be read again",
+            "the project was moved from /p to /q: the files of 'a' that were read are recorded under file:/p/a, and all of them would be re-read",
         ),
         # What a declaration says has a path; a checkpoint that was begun has a place as well.
         ([A], [stream("a", path="a")], None),
@@ -378,7 +379,7 @@ HISTORY = {"write": {"history": True, "unique_key": ["id"]}, "partition_by": []}
     [
         ({}, (), Change.UNCHANGED),
         ({}, ("a filter was added",), Change.FORWARD),
-        ({"partition_by": [{"column": "id", "transform": "identity"}]}, (), Change.IDENTITY_CHANGED),
+        ({"partition_by": [{"column": "id", "transform": "identity", "number": None}]}, (), Change.IDENTITY_CHANGED),
         ({"write": {"history": True, "unique_key": ["id", "kind"]}}, (), Change.IDENTITY_CHANGED),
         ({"write": {**HISTORY["write"], "sequence_by": ["at"]}}, ("a filter was added",), Change.IDENTITY_CHANGED),  # type: ignore[dict-item]
     ],
@@ -386,7 +387,7 @@ HISTORY = {"write": {"history": True, "unique_key": ["id"]}, "partition_by": []}
 def test_a_history_keeps_its_versions_unless_it_becomes_another_table(
     edit: dict[str, object], reasons: tuple[str, ...], expected: Change
 ) -> None:
-    change, said = history_edits.changes(HISTORY, {**HISTORY, **edit}, reasons)
+    change, said = history_edits.changes(facts(**HISTORY), facts(**{**HISTORY, **edit}), reasons)
     assert change is expected
     if expected is Change.FORWARD:
         assert said == ("a filter was added; it applies to new versions",)

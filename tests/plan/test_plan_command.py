@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from dataclasses import replace
+from itertools import takewhile
 from pathlib import Path
 
 import pytest
@@ -256,7 +257,12 @@ def test_the_plan_as_a_comment_on_a_pull_request(edited: Path, capsys: pytest.Ca
     assert head == "### Plan for `dev`: 1 rejected, 4 create"
     assert blank == ""
     assert titles.count("|") == line.count("|") == rejected.count("|") == 5
-    assert rejected.startswith("| hours | streaming&#95;table | **rejected** | ")
+    assert rejected.startswith("| hours | streaming_table | **rejected** | ")
+    assert "<br>Fix&#58; " in rejected
+    graph = rows.index("```mermaid")
+    assert rows[graph + 1] == "flowchart LR"
+    assert any(row.endswith(" rejected") for row in rows[graph:])
+    rows = list(takewhile(bool, rows))
     assert "the window of GROUP BY changed" in rejected
     assert {row.split(" | ")[0] for row in rows} == {"| at", "| daily", "| one", "| plain"}
     assert all(row.count("|") == 5 for row in rows)
@@ -285,7 +291,7 @@ def test_a_comment_of_500_models_is_not_too_long(tmp_path: Path, unchanged: bool
     assert "@all" not in text
     assert "<b>" not in text
     if unchanged:
-        assert "model&#95;with&#95;a&#95;long&#95;name&#95;499" in text
+        assert "a_model_with_a_long_name_499" in text
     else:
         shown = text.count("**rebuild**")
         assert 50 < shown < 500
@@ -296,7 +302,7 @@ def test_fail_on_is_an_exit_code(edited: Path, capsys: pytest.CaptureFixture[str
     assert run(edited, capsys, "plan", "-s", "plain", "one", "--fail-on", "rebuild", "--fail-on", "refresh")[0] == 0
     code, _, err = run(edited, capsys, "plan", "-s", "plain", "one", "--fail-on", "rebuild", "--fail-on", "create")
     assert code == 1
-    assert "the plan has what --fail-on create names: one, plain [plan-not-allowed]" in err
+    assert "the plan has actions of --fail-on create names: one, plain [plan-not-allowed]" in err
     assert run(edited, capsys, "plan", "-f", "-s", "hours", "--fail-on", "refresh")[0] == 1
 
 
@@ -315,7 +321,7 @@ def test_diff_shows_what_an_edit_changes(edited: Path, capsys: pytest.CaptureFix
     ]
     assert records["plain"]["diff"] == []
     _, out, _ = run(edited, capsys, "plan", "--diff", "-s", "hours", "--output", "markdown")
-    assert "<summary>What changes in hours</summary>\n\n```diff\n" in out
+    assert "<summary>Changes in hours</summary>\n\n```diff\n" in out
     assert "\n- windows.hour: window ( at , '1 hours' )\n+ windows.hour: window ( at , '2 hours' )\n" in out
     assert "windows.hour" not in run(edited, capsys, "plan", "-s", "hours", "--output", "markdown")[1]
 
@@ -352,8 +358,8 @@ def test_the_columns_that_an_edit_affects(forward: Path, capsys: pytest.CaptureF
 @pytest.mark.parametrize(
     ("header", "expected"),
     [
-        ("", "computed again if plain has changed by then"),
-        ("/*---\nmaterialized: view\n---*/\n", "created again if the columns of plain change"),
+        ("", "recomputed if plain has changed by then"),
+        ("/*---\nmaterialized: view\n---*/\n", "recreated if the columns of plain change"),
     ],
     ids=["table", "view"],
 )

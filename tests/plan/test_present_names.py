@@ -10,6 +10,7 @@ from engine.plan import Change, LastWriter
 from engine.plan.changed_query import changed_query
 from engine.plan.comparison import StreamsRead
 from engine.plan.edits.present_names import with_inputs_of_now
+from tests.plan.facts_by_hand import facts
 from tests.project.small_projects import clean, model
 
 pytestmark = pytest.mark.slow
@@ -34,7 +35,7 @@ def change(root: Path, before: str, after: str, header: str = "materialized: tab
     writer = LastWriter(old.fingerprint, old.facts)
     if old.fingerprint == new.fingerprint:
         return Change.UNCHANGED
-    return changed_query(found[1], new, writer, StreamsRead.of(new, writer, None)).change
+    return changed_query(found[1], new, writer, StreamsRead.compare(new, writer, None)).change
 
 
 ORDER, CUSTOMER = "{{ ref('orders') }}", "{{ ref('customers') }}"
@@ -100,7 +101,6 @@ def test_conditions_have_the_names_of_now(tmp_path: Path, check: str, now: str) 
 
 def test_an_input_has_another_name() -> None:
     sql = "select orders . id , o . n , x . orders from `@source shop.orders` , `@ref other` as o , lateral ( select orders . x ) as x"
-    facts = {"inputs": [], "sql": sql}
-    found = with_inputs_of_now(facts, {"shop.orders": "shop.sales"})["sql"]
+    found = with_inputs_of_now(facts(sql=sql), {"shop.orders": "shop.sales"}).sql
     assert "`@source shop.sales`" in found
     assert found.startswith("select sales . id , o . n , x . orders")

@@ -151,5 +151,5 @@ def test_the_ways_to_a_new_checkpoint_say_what_becomes_of_the_rows(tmp_path: Pat
     text = "/*---\nstreams: [shop.events]\noutput_mode: complete\n---*/\nselect id, count(*) as n from {{ source('shop', 'events') }} group by id"
     complete = project(tmp_path, m=text)
     (found,) = ways(complete, complete.model("m"))
-    assert "the table is written again" in found
+    assert "the table is rewritten" in found
     assert found.endswith("engine build -s m --reset-checkpoint earliest")

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from engine.compile.stateful.aggregate_order import reorderings
-from engine.compile.stateful.stateful_steps import meaning
+from engine.compile.stateful.stateful_steps import meaning_of_state
 from engine.plan import Change
 from tests.plan.edit_cases import E, compare, manifest
 
@@ -52,7 +52,7 @@ def test_items_that_something_may_name_by_their_place_stay(tmp_path: Path, sql: 
 def orders(root: Path, before: str, after: str) -> list[str]:
     """The texts to try over a state that began with another one; blanks count as one."""
     began, now = (manifest(root, HEADER + text).model("m") for text in (before, after))
-    texts = reorderings(now.sql, meaning(began.facts["state"]), meaning(now.facts["state"]))
+    texts = reorderings(now.sql, meaning_of_state(began.facts.state), meaning_of_state(now.facts.state))
     return [" ".join(text.partition(" from (")[0].split()) for text in texts]
 
 

@@ -32,7 +32,7 @@ def _model(root: Path, header: str, sql: str = STREAM) -> Model:
         ("streams: [shop.events]", ActionKind.EMPTY, "creates the table without rows"),
         ("streams: [shop.events]", ActionKind.RESUME, "appends rows"),
         ("streams: [shop.events]", ActionKind.REFRESH, "replaces all 1,234 rows"),
-        ("streams: [shop.events]", ActionKind.RESET, "keeps the rows of the table and adds what the new checkpoint reads"),
+        ("streams: [shop.events]", ActionKind.RESET, "keeps the rows of the table and adds the rows that the new checkpoint reads"),
         ("streams: [shop.events]\nunique_key: [id, kind]", ActionKind.RESUME, "inserts or updates rows by id, kind"),
         ("streams: [shop.events]\nunique_key: id\nsequence_by: at\nhistory: true", ActionKind.RESUME,
          "appends versions of rows by id"),
@@ -86,7 +86,7 @@ def test_rows_of_a_table(summary: dict[str, str], expected: int | None) -> None:
 
 def test_rows_that_are_unread(tmp_path: Path) -> None:
     found = _table({"added-records": "5"}, {"added-records": "7", "total-records": "17"}, {"added-records": "10"})
-    at = CheckpointFacts(Path("c"), "q", 1, 1, begun=True, offsets=({"snapshot_id": 1},))
+    at = CheckpointFacts(Path("c"), "q", 1, 1, has_beginnings=True, offsets=({"snapshot_id": 1},))
     assert _snapshots("t", found, at) == Unread("t", "snapshots", 2, rows=12)
     assert _snapshots("t", _table({"added-records": "?"}, {}), at).rows is None
     assert _snapshots("t", _table({"total-records": "22"}), None) == Unread("t", "snapshots", 1, rows=22)
@@ -95,7 +95,7 @@ def test_rows_that_are_unread(tmp_path: Path) -> None:
 def test_a_compaction_brings_no_rows() -> None:
     found = _table({"added-records": "16"}, {"added-records": "7"}, {"added-records": "10"})
     rewritten = replace(found, history=(replace(found.history[0], operation="replace"), *found.history[1:]))
-    at = CheckpointFacts(Path("c"), "q", 1, 1, begun=True, offsets=({"snapshot_id": 1},))
+    at = CheckpointFacts(Path("c"), "q", 1, 1, has_beginnings=True, offsets=({"snapshot_id": 1},))
     assert _snapshots("t", rewritten, at) == Unread("t", "snapshots", 1, rows=7)
     assert _snapshots("t", rewritten, replace(at, offsets=({"snapshot_id": 2},))) == Unread("t", "snapshots", 0, rows=0)
 

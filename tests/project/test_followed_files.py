@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from engine.project import load_project
-from engine.project.followed_files import FileFollower, look
+from engine.project.followed_files import FileFollower, read_stamps
 from tests.project.small_projects import ORDERS, write
 
 pytestmark = pytest.mark.slow
@@ -46,10 +46,10 @@ def root(tmp_path: Path) -> Path:
 
 
 def test_the_files_that_a_project_is_read_from_are_followed(root: Path) -> None:
-    assert set(look(root)) == {"project.yml", "sources/shop.yml", *FILES}
+    assert set(read_stamps(root)) == {"project.yml", "sources/shop.yml", *FILES}
     loaded = load_project(root)
     assert {model.file for model in loaded.models} | loaded.texts.keys() | {"selectors.yml"} <= {
-        *look(root, loaded.paths)
+        *read_stamps(root, loaded.paths)
     }
 
 
@@ -63,7 +63,7 @@ def test_links_are_followed_as_the_loader_follows_them(root: Path, tmp_path: Pat
     (root / "models" / "inside.sql").symlink_to(root / "models" / "orders.sql")
     (root / "models" / "circle.sql").symlink_to(root / "models" / "circle.sql")
     follower = FileFollower(root)
-    assert {"models/out.sql", "models/away/far.sql"}.isdisjoint(look(root))
+    assert {"models/out.sql", "models/away/far.sql"}.isdisjoint(read_stamps(root))
     outside.write_text("select 1 as n\n")
     (tmp_path / "folder" / "far.sql").write_text("select 1 as n\n")
     assert follower.edited() == ()

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from engine.compile.refresh.changed_keys import FollowedQuery, InputState, follow
+from engine.compile.refresh.changed_keys import FollowedQuery, InputState, follow_changes
 from engine.compile.refresh.query_block import NotFollowedError
 from engine.compile.sql.read_names import read_names
 from tests.refreshes.queries import TABLES, query
@@ -69,7 +69,7 @@ class _Reading:
         names = read_names(text)
         columns = {table: [one for one in own if names is None or one in names] for table, own in TABLES.items()}
         try:
-            return cls(columns, follow(text, columns))
+            return cls(columns, follow_changes(text, columns))
         except NotFollowedError:
             return cls(columns, None)
 

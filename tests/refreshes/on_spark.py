@@ -18,7 +18,7 @@ from typing import Any
 from unittest.mock import patch
 
 from engine import kill_points
-from engine.compile.refresh.changed_keys import follow
+from engine.compile.refresh.changed_keys import follow_changes
 from engine.compile.refresh.query_block import NotFollowedError
 from engine.lake.changes import arrow_changes, file_replacement
 from engine.runtime.batch import affected_partitions, refresh_table
@@ -89,7 +89,7 @@ def worlds(
 
 @contextmanager
 def _by_spark() -> Iterator[None]:
-    with patch.object(arrow_changes, "_MOST_FILES", -1), patch.object(file_replacement, "_MOST_FILES", -1):
+    with patch.object(arrow_changes, "_MAX_FILES", -1), patch.object(file_replacement, "_MAX_FILES", -1):
         yield
 
 
@@ -98,8 +98,8 @@ def _always() -> Iterator[None]:
     """Whatever it costs, what can be followed is followed."""
     with ExitStack() as stack:
         for module, name, value in (
-            (refresh_table, "_MOST_READ", 1e9), (refresh_table, "_MOST_READ_WHOLE", 1e9),
-            (affected_partitions, "_MOST_REPLACED", 2.0),
+            (refresh_table, "_MAX_READ_SHARE", 1e9), (refresh_table, "_MAX_READ_SHARE_UNFOLLOWED", 1e9),
+            (affected_partitions, "_MAX_REPLACED_SHARE", 2.0),
         ):  # fmt: skip
             stack.enter_context(patch.object(module, name, value))
         yield
@@ -131,7 +131,7 @@ def _prepare(world: World, models: int) -> None:
 def _model(world: World, name: str, written: Written) -> None:
     chance, header, columns = world.chance, [], dict.fromkeys(TABLES, _NAMES)
     try:
-        keys: tuple[str, ...] = follow(written.text, columns).keys
+        keys: tuple[str, ...] = follow_changes(written.text, columns).keys
     except NotFollowedError:
         keys = ()
     if chance.random() < 0.7:

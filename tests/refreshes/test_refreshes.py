@@ -12,7 +12,7 @@ from unittest.mock import patch
 import pytest
 
 from engine.compile.refresh import changed_keys
-from engine.compile.refresh.changed_keys import InputState, follow
+from engine.compile.refresh.changed_keys import InputState, follow_changes
 from engine.compile.refresh.query_block import NotFollowedError
 from engine.compile.refresh.truncated_times import TruncatedTime
 from engine.compile.sql.read_names import names_by_strings, read_names, reads_places
@@ -40,7 +40,7 @@ def test_removed_rows_must_meet_the_other_inputs_as_they_were() -> None:
 
 def test_a_changed_outer_side_is_joined_as_an_inner_one_without_its_conditions() -> None:
     sql = "select a.k as k from orders as a left join items as b on a.k = b.k where b.v is null and a.g > 1"
-    search = follow(sql, TABLES).search(["k"], ["items"], lambda view, state: f"{view}_{state.value}")
+    search = follow_changes(sql, TABLES).search(["k"], ["items"], lambda view, state: f"{view}_{state.value}")
     assert "INNER JOIN items_removed" in search
     assert "b.v" not in search
     assert "a.g > 1" in search
@@ -49,12 +49,12 @@ def test_a_changed_outer_side_is_joined_as_an_inner_one_without_its_conditions()
 @pytest.mark.parametrize(("sql", "reason"), read_rows(FIXTURE, "not_followed", 2))
 def test_what_is_not_followed(sql: str, reason: str) -> None:
     with pytest.raises(NotFollowedError, match=reason):
-        follow(sql, TABLES)
+        follow_changes(sql, TABLES)
 
 
 def test_columns_of_an_outer_side_and_aggregates_are_no_keys() -> None:
     sql = "select a.k as k, b.g as g, count(*) as n from orders a left join items b on a.k = b.k group by 1, 2"
-    assert follow(sql, TABLES).keys == ("k",)
+    assert follow_changes(sql, TABLES).keys == ("k",)
 
 
 @pytest.mark.parametrize(("sql", "names"), read_rows(FIXTURE, "names", 2))
@@ -72,13 +72,15 @@ def test_what_may_be_the_place_of_a_row() -> None:
 
 def test_the_columns_of_a_star_are_in_the_order_of_the_table() -> None:
     tables = {"a": ("id", "k", "g", "v"), "b": ("id", "k", "g", "v")}
-    query = follow("select * from a union all select id, v, k, g from b", tables)
+    query = follow_changes("select * from a union all select id, v, k, g from b", tables)
     assert query.branches[0].names == ("id", "k", "g", "v")
     assert query.search(["g"], ["b"], lambda view, state: f"{view}_{state.value}").startswith("SELECT k AS `g` FROM b_")
 
 
 def test_the_columns_of_a_later_branch_have_places_and_no_names() -> None:
-    query = follow("select k as a, v as b from orders union all select g as x, coalesce(k, 0) as x from items", TABLES)
+    query = follow_changes(
+        "select k as a, v as b from orders union all select g as x, coalesce(k, 0) as x from items", TABLES
+    )
     assert [query.search([key], ["items"], lambda view, _: view).split(" AS ")[0] for key in ("a", "b")] == [
         "SELECT g", "SELECT coalesce(k, 0)",
     ]  # fmt: skip
@@ -90,17 +92,17 @@ def test_the_columns_of_a_later_branch_have_places_and_no_names() -> None:
 )
 def test_a_star_whose_columns_are_not_known_is_not_followed(sql: str) -> None:
     with pytest.raises(NotFollowedError, match="not known"):
-        follow(sql, {"a": ("s", "k"), "b": ("k", "v")})
+        follow_changes(sql, {"a": ("s", "k"), "b": ("k", "v")})
 
 
 @pytest.mark.parametrize(("sql", "keys"), read_rows(FIXTURE, "keys", 2))
 def test_the_keys_of_a_query_however_it_is_written(sql: str, keys: str) -> None:
-    assert set(follow(sql, TABLES).keys) == set(keys.split(", "))
+    assert set(follow_changes(sql, TABLES).keys) == set(keys.split(", "))
 
 
 def test_a_part_is_the_text_of_its_own_place() -> None:
     """Units of times have no letter case, and texts have."""
-    query = follow("select if(k = 'Day', 1, 2) as a, if(k = 'day', 1, 2) as b from orders", TABLES)
+    query = follow_changes("select if(k = 'Day', 1, 2) as a, if(k = 'day', 1, 2) as b from orders", TABLES)
     assert {name: key.text for name, key in query.branches[0].keys.items()} == {
         "a": "if(k = 'Day', 1, 2)",
         "b": "if(k = 'day', 1, 2)",
@@ -129,14 +131,14 @@ TIMES = {"t": ("at", "made", "k"), "u": ("at", "made", "k")}
     ],
 )
 def test_columns_that_are_a_time_cut_to_a_unit(value: str, relation: str, found: TruncatedTime | None) -> None:
-    (block,) = follow(f"select {value} as part, count(*) as n from {relation} group by {value}", TIMES).branches
+    (block,) = follow_changes(f"select {value} as part, count(*) as n from {relation} group by {value}", TIMES).branches
     assert (block.keys["part"].cut if "part" in block.keys else None) == found
 
 
 def test_the_keys_of_a_pipe_are_followed() -> None:
     classic = "select date_trunc('day', at) as day, k, count(*) as n from t where k > 1 group by 1, k"
     pipe = "from t |> where k > 1 |> aggregate count(*) as n group by date_trunc('day', at) as day, k"
-    found = [follow(sql, TIMES).branches[0] for sql in (classic, pipe)]
+    found = [follow_changes(sql, TIMES).branches[0] for sql in (classic, pipe)]
     assert found[0].keys.keys() == found[1].keys.keys() == {"day", "k"}
     assert [block.keys["day"].cut for block in found] == [TruncatedTime("t", "at", "DAY")] * 2
 
@@ -151,7 +153,7 @@ def test_the_keys_of_a_pipe_are_followed() -> None:
     ],
 )
 def test_a_filter_of_groups_is_followed(sql: str) -> None:
-    assert follow(sql, TABLES).keys == ("k",)
+    assert follow_changes(sql, TABLES).keys == ("k",)
 
 
 @pytest.mark.slow

@@ -126,7 +126,7 @@ def test_the_last_commit_of_a_range_without_an_end_ends_with_its_day() -> None:
 
 
 def test_the_last_day_that_python_has_ends_where_the_range_does() -> None:
-    last = Day(date.max, 3, 3, same=False)
+    last = Day(date.max, 3, 3, is_unchanged=False)
     ((one, *rows),) = pieces((last,), replace(WITHIN, end=None), 10)
     assert (one.begin, one.end, rows) == (at("9999-12-31 00:00"), None, [3, 3])
     ((one, *_),) = pieces((last,), replace(WITHIN, end=at("9999-12-31 12:00")), 10)

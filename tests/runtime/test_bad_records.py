@@ -202,7 +202,7 @@ def test_a_time_that_cannot_be_computed_or_is_far_ahead_is_a_bad_record(lab: Lab
     assert result["watermark"].startswith("2024-05-01T12:00")
     found = {json.loads(r["row"])["id"]: r for r in lab.rows("sales__quarantine")}
     assert found[2]["reason"] == "'time' cannot be computed: cast(at as timestamp)"
-    assert found[3]["reason"] == "'time' is more than 1 hours ahead of the clock"
+    assert found[3]["reason"] == "'time' is more than 1 hour ahead of the clock"
     assert found[4]["reason"] == "'time' is NULL: cast(at as timestamp)"
     assert json.loads(found[2]["row"])["at"] == "noon"
     assert found[2]["raw"] is None

@@ -16,7 +16,7 @@ from engine.compile.pipeline.compile_project import Compiled
 from engine.lake.lake_reader import Lake
 from engine.plan import Action, ActionKind, Deployed, DeployedModel, Plan, PlanOptions
 from engine.plan.deployed.state_folder import table_state
-from engine.runtime.lifecycle.full_refresh import note_refreshes, settle
+from engine.runtime.lifecycle.full_refresh import note_refreshes, settle_interrupted_refresh
 from engine.state import ModelState, Phase, TableState
 from engine.state.operations import Refresh
 from tests.lab import EVENTS
@@ -54,7 +54,7 @@ def noted(compiled: Compiled) -> Callable[..., tuple[frozenset[str], Any]]:
             folder.journal.begin(known.refresh)
         plan, there = Plan({model.id: Action(model.id, kind)}), Deployed({model.id: known})
         new = note_refreshes(compiled.target, [model], plan, there, PlanOptions(**said))
-        return new, folder.journal.begun(Refresh)
+        return new, folder.journal.open_operation(Refresh)
 
     return note
 
@@ -112,7 +112,7 @@ def killed(compiled: Compiled, tmp_path: Path) -> Callable[..., TableState]:
         summary = {"operation": "append", "engine.generation-id": generation, "engine.batch-id": "4"}
         lake = LakeByHand(tmp_path)
         lake.table("shop", "m", snapshots=[{"snapshot-id": 1, "timestamp-ms": 1, "summary": summary}])
-        settle(model, folder, Lake(compiled.target.catalog))
+        settle_interrupted_refresh(model, folder, Lake(compiled.target.catalog))
         return folder
 
     return settled
@@ -121,9 +121,9 @@ def killed(compiled: Compiled, tmp_path: Path) -> Callable[..., TableState]:
 @pytest.mark.slow
 def test_a_refresh_that_was_killed_before_its_table_was_replaced_goes(killed: Callable[..., TableState]) -> None:
     folder = killed("g1")
-    assert folder.pending() is None
+    assert folder.unpublished() is None
     assert [folder.checkpoint(number).exists() for number in (1, 2)] == [True, False]
-    assert folder.journal.begun(Refresh) == BEGUN, "it is still to be done"
+    assert folder.journal.open_operation(Refresh) == BEGUN, "it is still to be done"
 
 
 @pytest.mark.slow
@@ -133,7 +133,7 @@ def test_a_refresh_that_was_killed_behind_that_is_the_table_s(killed: Callable[.
     assert known is not None
     assert (known.generation, known.phase, known.table) == (2, Phase.PUBLISHED, folder.name)
     assert [folder.checkpoint(number).exists() for number in (1, 2)] == [False, True]
-    assert folder.journal.begun(Refresh) is None
+    assert folder.journal.open_operation(Refresh) is None
 
 
 @pytest.mark.parametrize(("generation", "kept"), [(1, True), (2, False)])
@@ -144,5 +144,5 @@ def test_the_note_of_a_refresh_goes_once_its_generation_is_the_table_s(
     folder = table_state(compiled.target, model)
     folder.save(ModelState(str(model.relation), generation, Phase.PUBLISHED, "u", model.fingerprint))
     folder.journal.begin(BEGUN)
-    settle(model, folder, Lake(compiled.target.catalog))
-    assert (folder.journal.begun(Refresh) is not None) is kept
+    settle_interrupted_refresh(model, folder, Lake(compiled.target.catalog))
+    assert (folder.journal.open_operation(Refresh) is not None) is kept

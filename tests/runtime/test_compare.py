@@ -41,7 +41,7 @@ def test_by_key(lab: Lab) -> None:
     )
     lab.build("-f")
     found = compared(lab, "last")
-    assert found["what"].startswith("the table, with what was replaced at 20")
+    assert found["what"].startswith("the table, with the version that was replaced at 20")
     assert (found["key"], found["rows"], found["only"], found["differing"], found["same"]) == (
         ["id"], [2, 2], [1, 1], 1, False
     )  # fmt: skip

@@ -12,7 +12,7 @@ import pytest
 
 from engine.lake.changes.arrow_changes import DifferingFiles, differing_files
 from engine.lake.changes.file_replacement import FieldValues, listed_files, partition_condition
-from engine.lake.changes.snapshot_changes import SIDE, changed_files, forget, net_changes
+from engine.lake.changes.snapshot_changes import SIDE, changed_files, forget_files, net_changes
 from engine.lake.table_writer import load
 from engine.relations import Partition
 from engine.runtime.batch.affected_partitions import _LISTED, partition_values
@@ -55,7 +55,7 @@ def _by_spark(lab: Lab, table: str, before: int, after: int, columns: Sequence[s
     spark = lab.session.spark  # type: ignore[union-attr]
     files = changed_files(spark, table, before, after)
     with ExitStack() as stack:
-        stack.callback(forget, spark, files)
+        stack.callback(forget_files, spark, files)
         rows = [] if files.none else net_changes(spark, files, columns).collect()
     sides = [[row for row in rows if (row[SIDE] > 0) == added] for added in (False, True)]
     return tuple(Counter(_text(row[:-1]) for row in side) for side in sides)

@@ -8,8 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from engine.api import Project
+from engine.compile.nodes.facts import plain
 from engine.compile.nodes.fingerprint import fingerprint
 from engine.errors import EngineError, StateError
 from engine.lake.clients.catalog_client import SqliteCatalog
@@ -39,10 +41,10 @@ def lab(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Orphaned:
 def built(lab: Orphaned, name: str = "old") -> str:
     """A table with all that may be beside it, whose generation has read another one from an initial snapshot."""
     model = Project(lab.root).compile().manifest.model("new")
-    facts = {**model.facts, "relation": f"lake.s.{name}"}
+    facts = structs.replace(model.facts, relation=f"lake.s.{name}")
     starts = {"model.x": {"uuid": "u", "seed": f"lake.s.{name}__seed1_x"}, "model.y": {"uuid": "v"}}
     uuid = lab.built(name, state={"fingerprint": fingerprint(facts), "starts": starts})
-    lab.folder(name).save_facts(1, fingerprint(facts), facts)
+    lab.folder(name).save_facts(1, fingerprint(facts), plain(facts))
     for end, mark in {"quarantine": "quarantine", "deleted": "deleted", "seed1_x": "seed"}.items():
         lab.table_of(f"{name}__{end}", **{"engine.model": name, f"engine.{mark}": "true"})
     lab.table_of(f"{name}__of_others")
@@ -95,7 +97,7 @@ def is_moved(lab: Orphaned, uuid: str) -> None:
     # As if its table had always had that name.
     model = Project(lab.root).compile().manifest.model("new")
     assert state.fingerprint == model.fingerprint
-    assert lab.folder("new").facts(state) == json.loads(json.dumps(model.facts))
+    assert lab.folder("new").facts(state) == json.loads(json.dumps(plain(model.facts)))
     assert (lab.folder("new").checkpoint(1) / "metadata").exists()
     assert not (lab.root / ".engine/state/lake/s/new/operation.json").exists()
 
@@ -109,7 +111,7 @@ def test_a_plan_says_what_is_renamed_and_changes_nothing(lab: Orphaned) -> None:
     )
     assert (found["change"], found["unchanged"], found["refusals"]) == ("unchanged", False, [])
     assert sorted(lab.entries()) == before
-    assert lab.folder("old").journal.begun(Rename) is None
+    assert lab.folder("old").journal.open_operation(Rename) is None
 
 
 def test_table_and_state_are_moved(lab: Orphaned) -> None:

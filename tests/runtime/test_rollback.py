@@ -166,7 +166,7 @@ def test_a_stream_whose_input_has_expired_stays_as_it_is(lab: Lab) -> None:
     before = rows(lab, "copy")
     said = roll_back(lab, "copy", code=1)
     assert said.codes() == ["rollback-unavailable"]
-    assert "had not read of 'paid' before" in said.text
+    assert "rows of 'paid' that 'copy' had not read before" in said.text
     assert rows(lab, "copy") == before
 
 

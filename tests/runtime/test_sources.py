@@ -84,7 +84,7 @@ def test_a_checkpoint_of_an_older_version_tells_its_sources_itself(lab: Lab) -> 
     lab.build()
     (lab.state / "files" / "1" / "sources.json").unlink()
     lab.model("files", union(OTHER, ONE))
-    assert "has read other files than those of shop.two" in rejected(lab, "files")
+    assert "has read other files than the files of shop.two" in rejected(lab, "files")
     lab.model("files", union(ONE, OTHER))
     landed(lab, 3)
     lab.build()
@@ -174,7 +174,7 @@ def test_the_keys_of_a_dedup_keep_the_order_of_the_state(lab: Lab, old_state: bo
     with pytest.MonkeyPatch.context() as patched:
         if old_state:
             # As the version before wrote it: in the order of the header.
-            patched.setattr("engine.runtime.streams.stream_query.ordered", lambda model, *_: model)
+            patched.setattr("engine.runtime.streams.stream_query.with_dedup_order", lambda model, *_: model)
         lab.build()
     lab.model("m", model.format("ID, other"))
     # One that was written, and one whose keys are those of the first the other way round.

@@ -106,8 +106,8 @@ def test_an_error_that_nobody_expected_ends_one_model(lab: Lab, monkeypatch: pyt
             raise LookupError("a fault of the engine")
         before(session, model)
 
-    before = run_batch.hooks.before
-    monkeypatch.setattr(run_batch.hooks, "before", broken)
+    before = run_batch.hooks.run_pre_hook
+    monkeypatch.setattr(run_batch.hooks, "run_pre_hook", broken)
     lab.model("bad", "select 1 as id")
     lab.model("below", "select * from {{ ref('bad') }}")
     lab.model("good", "select 2 as id")

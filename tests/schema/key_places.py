@@ -27,6 +27,9 @@ TEST: Data = {"name": "t", "model": "a", "given": {"shop.orders": [{"id": "1"}]}
 EXPOSURE: Data = {"name": "board", "type": "dashboard", "owner": {"name": "Sales"}}
 KAFKA: Data = {"name": "orders", "format": "kafka", "connection": "main", "schema": "id string, ts timestamp"}
 CONNECTION: Data = {"bootstrap_servers": "h:1"}
+DATABASE: Data = {"uri": "jdbc:postgresql://h/d"}
+SINK_TO: Data = {"connection": "crm", "table": "x.y"}
+SINK: Data = {"name": "out", "from": "a", "to": SINK_TO}
 REGISTRY: Data = {"url": "https://r.example"}
 TARGET: Data = {"schema": "main", "connections": {"main": CONNECTION}, "schema_registries": {"main": REGISTRY}}
 OTHER: Data = {"schema": "other"}
@@ -120,6 +123,11 @@ def exposure(top: Data) -> Files:
     return exposures({"exposures": [{**EXPOSURE, **top}]})
 
 
+def sinks(top: Data) -> Files:
+    """A file of sinks, with the database that they deliver to."""
+    return {**exposures({"exposures": [], **top}), **target({"connections": {"main": CONNECTION, "crm": DATABASE}})}
+
+
 def selectors(top: Data) -> Files:
     return {"selectors.yml": json.dumps(top)}
 
@@ -196,12 +204,15 @@ PLACES: dict[str, tuple[Data, Callable[[Data], Files]]] = {
     "exposure": (EXPOSURE, lambda top: exposures({"exposures": [top]})),
     "owner": ({"name": "Sales"}, lambda top: exposure({"owner": top})),
     "exposure_config": ({}, lambda top: exposure({"config": top})),
+    "sink": (SINK, lambda top: sinks({"sinks": [top]})),
+    "sink_to": (SINK_TO, lambda top: sinks({"sinks": [{**SINK, "to": top}]})),
     "selector_file": ({}, selectors),
     "selector": ({"name": "n", "definition": "a", "default": True}, lambda top: selectors({"selectors": [top]})),
     "definition": ({}, definition),
     "term": ({"method": "fqn", "value": "a"}, definition),
 }
 _AVRO = {"format": "avro", "schema_registry": "main"}
+_DEBEZIUM = {"format": "debezium"}
 _AVRO_FILE = {"format": "avro", "schema_file": "orders.avsc"}
 _ROWS = ("rows", "given", "expect")
 # What a key needs beside it; None removes what is there.
@@ -215,6 +226,7 @@ BESIDE: dict[str, Data] = {
     **{f"{block}.loaded_at_field": {"freshness": {"warn_after": "1 hour"}} for block in ("source", "source_table")},
     "files.archive_path": {"after_reading": "archive"},
     **{f"kafka.{key}": {"topic": None} for key in ("topics", "topic_pattern", "assign")},
+    "value.key": _DEBEZIUM,
     "value.subject": _AVRO,
     "value.schema_id": _AVRO,
     "value.schema_file": _AVRO,
@@ -244,6 +256,8 @@ BESIDE: dict[str, Data] = {
     "step.flush": {"given": None, "expect": [{"id": "1"}]},
     **{f"{block}.{key}": {"rows": None} for block in _ROWS for key in ("csv", "sql", "fixture")},
     **{f"{block}.format": {"rows": "select 1 as id"} for block in _ROWS},
+    "connection.username": DATABASE,
+    "connection.password": DATABASE,
     "openlineage.path": {"type": "file", "url": None},
     **{f"s3.{key}": {"access_key_id": "x", "secret_access_key": "y"} for key in ("access_key_id", "secret_access_key")},
     "catalog.uri": {"type": "rest"},
@@ -275,6 +289,11 @@ BESIDE: dict[str, Data] = {
 # Another value than the example's, where that is what is there anyway, or names what is not there.
 VALUES: dict[str, Any] = {
     "exposure_file.exposures": [EXPOSURE],
+    "sink.from": "c",
+    "sink.to": {"connection": "crm", "table": "x.z"},
+    "sink.key": ["id"],
+    "sink.columns": ["id"],
+    "sink.exclude": ["op"],
     "exposure.type": "notebook",
     "exposure.depends_on": ["a"],
     "project.vars": {"days": 8},
@@ -337,6 +356,9 @@ REJECTED: dict[str, tuple[Any, str]] = {
     "openlineage.type": ("smoke", "bad-value"),
     "target.require_replayable": (True, "source-not-replayable"),
     **{f"{file}.version": (3, "bad-value") for file in ("source_file", "unit_test_file", "exposure_file")},
+    "exposure_file.sinks": ([SINK], "unknown-connection"),
+    "sink.changes": ("upserts", "setting-needs"),
+    "sink_to.connection": ("other", "unknown-connection"),
     "source.name": ("other", "unknown-source"),
     "kafka.connection": ("other", "unknown-connection"),
     "watermark.column": ("other", "watermark-missing-column"),

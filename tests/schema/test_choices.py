@@ -53,9 +53,12 @@ TAKEN = {
     "files.on_changed_file",
     "files.full_extracts",
     "files.after_reading",
+    "kafka.on_tombstone",
     "age.period",
     "exposure.type",
     "exposure.maturity",
+    "sink.changes",
+    "sink.start",
 }
 ALL = {f"{block.name}.{key.name}": key.choices for block in BLOCKS.values() for key in block.keys if key.choices}
 

@@ -18,6 +18,7 @@ from engine.object_store.s3_settings import S3Settings, hadoop_conf, iceberg_pro
 from engine.project.parse_yaml import load_yaml
 from engine.schema import ConfigKey
 from engine.schema.all_blocks import BLOCKS
+from engine.sinks.postgres import database_parameters
 from engine.sources.kafka.connection import read_connection
 from engine.sources.registry import read_settings
 from tests.lab import REPOSITORY
@@ -69,12 +70,15 @@ def of_project(result: Compiled) -> list[Any]:
 def of_target(result: Compiled) -> list[Any]:
     """With what Kafka's client, registries and lineage backends get of it."""
     target = result.target
-    kafka = [read_connection(name, late()) for name, late in target.connections.items()]
+    connections = {name: late() for name, late in target.connections.items()}
+    kafka = [read_connection(name, found) for name, found in connections.items() if "bootstrap_servers" in found]
+    databases = [database_parameters(name, found) for name, found in connections.items() if "uri" in found]
     registries = [read_settings(name, late()) for name, late in target.registries.items()]
     return [
         [target.name, target.catalog, target.schema, target.state, target.require_replayable, target.stalled_after],
         [target.master, target.conf, target.driver_memory, target.shared_folders],
         [(connection.addresses, connection.options) for connection in kafka],
+        databases,
         [(registry, registry.authorization) for registry in registries],
         target.openlineage() if target.openlineage else None,
         target.alerts() if target.alerts else None,

@@ -31,7 +31,7 @@ from engine.cli.main import invoke
 from engine.compile import Catalog
 from engine.errors import EngineError
 from engine.lake.clients import catalog_client, rest_session
-from engine.lake.clients.catalog_client import before_java, client
+from engine.lake.clients.catalog_client import check_before_java, client
 from engine.lake.lake_reader import Lake
 from engine.object_store import s3_client as aws_client
 from engine.object_store.s3_client import s3_client
@@ -84,7 +84,7 @@ def _catalog(place: Place, chance: random.Random, known: Mapping[str, Any]) -> o
         lambda: lake.columns("s", "base"),
         lambda: lake.view("s", "base"),
         lambda: lake.rows("s", "base", 10),
-        lambda: before_java(catalog),
+        lambda: check_before_java(catalog),
     )
     return [_answered(ask) for ask in asks]
 

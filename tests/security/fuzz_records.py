@@ -131,7 +131,7 @@ def status(place: Place, chance: random.Random) -> object:
     """A damaged status, sealed by this user or not."""
     path = place.target / "live/status.json"
     content = (place.whole / "project/target/live/status.json").read_bytes()
-    plain = own_records.proven(content, place.target, status_file.FILE)
+    plain = own_records.verified(content, place.target, status_file.FILE)
     if plain is None:
         raise AssertionError("the status is not proven")
     act = chance.random()

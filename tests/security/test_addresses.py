@@ -16,7 +16,7 @@ from engine.bounds import http_exchange
 from engine.bounds.http_exchange import OtherServerError, exchange
 from engine.compile import Catalog
 from engine.errors import ProjectError, SetupError
-from engine.lake.catalog.server_settings import rejected
+from engine.lake.catalog.server_settings import rejected_key
 from engine.lake.clients import catalog_client
 from engine.lake.clients.rest_session import RestSession
 from engine.object_store.s3_client import aws_client
@@ -307,7 +307,7 @@ def test_a_login_of_s3_goes_to_no_endpoint_of_the_catalog_without_a_question(tmp
     ("https://glue.us-east-1.amazonaws.com.evil.example", True), ("https://evil.example/.amazonaws.com", True),
 ])  # fmt: skip
 def test_hosts_that_anybody_can_rent_from_amazon_get_no_login(uri: str, asks: bool) -> None:
-    found = machine_logins.of_machine("rest", {"uri": uri, "rest.sigv4-enabled": "true"})
+    found = machine_logins.machine_gifts("rest", {"uri": uri, "rest.sigv4-enabled": "true"})
     assert bool(found) is asks
 
 
@@ -419,7 +419,7 @@ def recorded_beyond(url: str) -> Any:
     ({"s3.endpoint": "https://any.example", "s3.access-key-id": "x", "s3.secret-access-key": "y"}, {"uri": "https://good.example"}, ""),
 ])  # fmt: skip
 def test_a_server_moves_no_login_to_another_server(found: dict[str, str], target: dict[str, str], key: str) -> None:
-    assert rejected(found, target) == key
+    assert rejected_key(found, target) == key
 
 
 def test_random_addresses_lead_where_trust_is_asked_for() -> None:

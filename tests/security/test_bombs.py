@@ -331,14 +331,14 @@ def test_a_process_that_dies_is_an_error_that_names_the_model(tmp_path, monkeypa
 @pytest.mark.parametrize("number", [3, WORTH + 10])
 @pytest.mark.parametrize("kind", [MemoryError, RecursionError])
 def test_memory_that_runs_out_is_an_error_that_names_the_model(tmp_path, monkeypatch, number, kind):
-    plain = local_module.finish
+    plain = local_module.finish_model
 
     def fails(read, *rest, **more):
         if read.face.id == "model.m1":
             raise kind
         return plain(read, *rest, **more)
 
-    monkeypatch.setattr(local_module, "finish", fails)
+    monkeypatch.setattr(local_module, "finish_model", fails)
     files = dict(list(hundreds().items())[:number])
     with pytest.raises(ProjectError) as caught:
         compiled(tmp_path, files)

@@ -15,7 +15,7 @@ from engine.compile import Catalog
 from engine.lake.catalog.catalog_settings import prepare
 from engine.lake.clients import catalog_client
 from engine.lake.clients.catalog_client import client
-from engine.lake.clients.table_removal import stored
+from engine.lake.clients.table_removal import stored_relation
 from engine.lake.lake_reader import Lake
 from tests.lab import writable_catalog
 from tests.security.answering import answering
@@ -104,5 +104,5 @@ def test_one_hostile_table_in_each_catalog(kind: str, table: Path, tmp_path: Pat
         assert lake.count("s", "base") == 2
         assert lake.table("s", "other") is None
         (entry,) = client(catalog).entries("s")
-        assert stored(catalog, entry).uuid == facts.uuid
+        assert stored_relation(catalog, entry).uuid == facts.uuid
     assert not mark.exists()

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from engine.secrets import PREFIX, register
+from engine.secrets.scrubber import PREFIX, register_secret
 from engine.spark import java as java_module
 from engine.spark.java import find_java
 from engine.spark.jvm import start_jvm
@@ -150,7 +150,7 @@ def settings(tmp_path: Path, **conf: str) -> SessionSettings:
 
 
 def test_spark_hides_settings_whose_value_is_a_secret_whatever_their_name(tmp_path):
-    register(SECRET)
+    register_secret(SECRET)
     conf = session_conf(settings(tmp_path, **{"spark.hadoop.shop.greeting": f"hello {SECRET}", "spark.plain": "plain"}))
     hides = re.compile(conf["spark.redaction.regex"])
     assert hides.search("spark.hadoop.shop.greeting")
@@ -183,11 +183,11 @@ def test_an_event_log_holds_no_secret_whatever_the_names_of_settings(tmp_path):
 EVENTS = """
 import sys
 from pathlib import Path
-from engine.secrets import register
+from engine.secrets.scrubber import register_secret
 from engine.spark.java import find_java
 from engine.spark.session import SessionSettings, open_session
 folder, secret = Path(sys.argv[1]), sys.argv[2]
-register(secret)
+register_secret(secret)
 conf = {"spark.eventLog.enabled": "true", "spark.eventLog.dir": (folder / "events").as_uri(), "spark.eventLog.compress": "false",
         "spark.hadoop.shop.greeting": "hello " + secret, "spark.shop.plain": "in the clear"}
 with open_session(SessionSettings(find_java(), folder / "logs", master="local[1]", conf=conf, brief=True)) as session:

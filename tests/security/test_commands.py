@@ -38,7 +38,9 @@ targets:
     schema: s
     catalog: {{type: rest, uri: "{uri}", token: "{{{{ env_var('ENGINE_SECRET_PROD_DB') }}}}"}}
     spark: {{master: "spark://127.0.0.1:{port}", shared_folders: true}}
-    connections: {{main: {{bootstrap_servers: "127.0.0.1:{port}", security: {{password: "{{{{ env_var('ENGINE_SECRET_PROD_DB') }}}}"}}}}}}
+    connections:
+      main: {{bootstrap_servers: "127.0.0.1:{port}", security: {{password: "{{{{ env_var('ENGINE_SECRET_PROD_DB') }}}}"}}}}
+      crm: {{uri: "jdbc:postgresql://127.0.0.1:{port}/crm", username: u, password: "{{{{ env_var('ENGINE_SECRET_PROD_DB') }}}}"}}
     schema_registries: {{main: {{url: "{uri}", auth: {{token: "{{{{ env_var('ENGINE_SECRET_PROD_DB') }}}}"}}}}}}
     openlineage: {{type: http, url: "{uri}", api_key: "{{{{ env_var('ENGINE_SECRET_PROD_DB') }}}}"}}
 """
@@ -68,6 +70,8 @@ ARGUMENTS = {
     "show": ["base"],
     "sql": ["select * from base"],
     "state": ["base"],
+    "sink reset": ["crm", "--to", "now"],
+    "sink show": ["crm"],
     "source inspect": ["shop.events"],
     "submit": ["--dry-run", "build"],
     "trust": ["--list"],
@@ -142,6 +146,7 @@ def lab(
     lab.write("landing/a.json", '{"id": 1}\n')
     lab.model("base", "/*---\nmaterialized: table\n---*/\nselect id from {{ source('shop', 'events') }}")
     lab.model("copy", "/*---\nstreams: [shop.events]\n---*/\nselect id, at from {{ source('shop', 'events') }}")
+    lab.write("models/sinks.yml", "sinks: [{name: crm, from: ref('base'), to: {connection: crm, table: public.base}}]")
     lab.write("tests/none.sql", "select id from {{ ref('base') }} where id is null")
     other = tmp_path / "other"
     other.mkdir()

@@ -14,7 +14,7 @@ import pytest
 from engine.compile import Catalog
 from engine.errors import SetupError
 from engine.lake.clients import catalog_client, rest_session
-from engine.lake.clients.catalog_client import CatalogClient, before_java, client
+from engine.lake.clients.catalog_client import CatalogClient, check_before_java, client
 from engine.lake.lake_reader import Lake
 from tests.security.answering import Answering, answering, endless, redirect
 
@@ -233,7 +233,7 @@ def test_java_is_not_started_where_a_server_would_steer_it(server: Answering, pa
     server.answers |= whole(**{part: {key: STEERING[key]}})
     found = asked(rest(server))
     with pytest.raises(SetupError) as error:
-        before_java(rest(server))
+        check_before_java(rest(server))
     assert error.value.diagnostic.code == "catalog-unusable"
     assert f"'{key}'" in str(error.value)
     assert found is client(rest(server))
@@ -241,7 +241,7 @@ def test_java_is_not_started_where_a_server_would_steer_it(server: Answering, pa
 
 def test_a_default_that_the_target_sets_too_chooses_nothing(server: Answering) -> None:
     server.answers |= whole(defaults={"oauth2-server-uri": "https://elsewhere.example/tokens"})
-    before_java(rest(server, **{"oauth2-server-uri": f"{server.url}/v1/oauth/tokens"}))
+    check_before_java(rest(server, **{"oauth2-server-uri": f"{server.url}/v1/oauth/tokens"}))
 
 
 @pytest.mark.parametrize("key", sorted({*STEERING} - {"token"}))
@@ -249,13 +249,13 @@ def test_nor_where_the_config_of_a_table_would(server: Answering, key: str) -> N
     server.answers["GET /v1/namespaces/s/tables/base"] = {"metadata": METADATA, "config": {key: STEERING[key]}}
     asked(rest(server))
     with pytest.raises(SetupError) as error:
-        before_java(rest(server))
+        check_before_java(rest(server))
     assert f"'{key}'" in str(error.value)
     assert "s.base" in str(error.value)
 
 
 def test_nor_where_a_login_for_files_would_and_later_tables_are_checked_too(server: Answering) -> None:
-    before_java(rest(server))
+    check_before_java(rest(server))
     hostile = [{"prefix": "s3://", "config": {"client.factory": "org.example.Run"}}]
     server.answers["GET /v1/namespaces/s/tables/base"] = {"metadata": METADATA, "storage-credentials": hostile}
     with pytest.raises(SetupError) as error:
@@ -269,7 +269,7 @@ def test_java_is_started_with_what_real_servers_send(server: Answering) -> None:
     server.answers |= whole(overrides=of_server)
     server.answers["GET /v1/namespaces/s/tables/base"] = {"metadata": METADATA, "config": OF_A_TABLE}
     asked(rest(server))
-    before_java(rest(server))
+    check_before_java(rest(server))
 
 
 def test_what_a_server_may_choose_counts(server: Answering) -> None:

@@ -390,6 +390,6 @@ def test_a_readers_schema_that_was_kept_is_checked_before_it_is_used():
     value = read_value({"format": "avro", "schema_registry": "main"}, ["t"])
     for kept in ("{", '{"type":"record","name":"r","fields":[]}', '"int" x', '{"type":"record","name":"r`"}'):
         with serving(lambda _: []) as server, pytest.raises(SetupError) as error:
-            prepare(value, server.client(), kept=kept)
+            prepare(value, server.client(), pinned_schema=kept)
         assert error.value.diagnostic.code == "registry-schema"
         assert server.asked == []

@@ -152,7 +152,7 @@ def lying(script: Script) -> Iterator[int]:
 def test_what_is_no_catalog_is_a_diagnostic(script: Script, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(postgres_catalog, "SECONDS", SECONDS)
     monkeypatch.setattr(postgres_catalog, "_CONNECT_SECONDS", "2")
-    monkeypatch.setattr(postgres_catalog, "_MOST_ROWS", 20_000)
+    monkeypatch.setattr(postgres_catalog, "_MAX_ROWS", 20_000)
     with lying(script) as port:
         uri = f"jdbc:postgresql://127.0.0.1:{port}/lake"
         config = Catalog(

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.slow
 
 # What the engine and its libraries import: from the standard library, from packages, and their optional parts.
 MODULES = (
-    "yaml", "jinja2", "markupsafe", "sqlglot", "click", "rich", "msgspec", "igraph", "pyiceberg", "pydantic", "strictyaml",
+    "yaml", "jinja2", "markupsafe", "sqlglot", "click", "rich", "msgspec", "pyiceberg", "pydantic", "strictyaml",
     "pyarrow", "numpy", "pandas", "orjson", "ujson", "colorama", "zstandard", "fsspec", "s3fs", "json", "logging", "sqlite3",
     "decimal", "uuid", "difflib", "graphlib", "fractions", "http", "socket", "multiprocessing", "concurrent", "pytest",
 )  # fmt: skip

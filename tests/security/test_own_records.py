@@ -176,11 +176,11 @@ def test_without_a_folder_for_the_key_a_running_process_is_not_said_to_be_down(
 def test_a_seal_is_for_one_content_and_one_place(tmp_path: Path, name: str) -> None:
     content = own_records.sealed(b'{"a": 1}', tmp_path, "x")
     assert json.loads(content)["a"] == 1
-    assert own_records.proven(content, tmp_path, "x") == b'{"a": 1}'
-    assert own_records.proven(content, tmp_path, "y") is None
+    assert own_records.verified(content, tmp_path, "x") == b'{"a": 1}'
+    assert own_records.verified(content, tmp_path, "y") is None
     for at in range(len(content)):
-        assert own_records.proven(content[:at] + bytes([content[at] ^ 1]) + content[at + 1 :], tmp_path, "x") is None
-        assert own_records.proven(content[:at], tmp_path, "x") is None
+        assert own_records.verified(content[:at] + bytes([content[at] ^ 1]) + content[at + 1 :], tmp_path, "x") is None
+        assert own_records.verified(content[:at], tmp_path, "x") is None
 
 
 def test_ages_are_those_of_now(

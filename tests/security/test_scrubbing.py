@@ -11,8 +11,8 @@ from urllib.parse import quote, quote_plus
 import pytest
 import yaml
 
-from engine import secrets
-from engine.secrets import MASK, names_credential, names_secret_setting, register_settings, scrub
+from engine.secrets import scrubber as secrets
+from engine.secrets.scrubber import MASK, names_credential, names_secret_setting, register_settings, scrub
 
 VALUES = [
     "plain-value-1", 'with "quotes" and \\', "päss wörd/%?", "<b>&'x'</b>;$HOME", "a+b=c/d:e#f!g", " spaces around it", "tab\tand\nline",

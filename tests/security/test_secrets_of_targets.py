@@ -13,7 +13,7 @@ import pytest
 from engine.compile import Compiled
 from engine.compile.templates.secret_settings import SecretSettings
 from engine.errors import ProjectError
-from engine.secrets import MASK, scrub
+from engine.secrets.scrubber import MASK, scrub
 from tests.project.small_projects import compiled, findings, line, only, write
 
 pytestmark = pytest.mark.slow

@@ -13,6 +13,7 @@ import pytest
 
 from engine.cli.main import invoke
 from engine.compile import Manifest
+from engine.compile.nodes.facts import plain
 from engine.compile.nodes.manifest import Source
 from engine.plan.deployed.checkpoint_facts import in_text
 from engine.sources import credentials
@@ -131,7 +132,7 @@ def streams(tmp_path: Path, options: str, own: str = "{magic.auth: one}") -> tup
     result = compiled(tmp_path, files, env=dict(os.environ))
     model = result.manifest.nodes["model.s"]
     found = in_text(result.manifest, model, result.target.place(tmp_path))  # type: ignore[arg-type]
-    return result.manifest, json.dumps([dict(s.identity) for s in found]), json.dumps(dict(model.facts))  # type: ignore[union-attr]
+    return result.manifest, json.dumps([dict(s.identity) for s in found]), json.dumps(plain(model.facts))  # type: ignore[union-attr]
 
 
 @pytest.mark.slow

@@ -122,18 +122,18 @@ def _log(root: Path, name: str) -> None:
     if name == "spark.log":
         open_log(root / "target" / "logs").close()
         return
-    from engine.cli.command_setup import log_file, settings
+    from engine.cli.command_setup import log_file, read_settings
 
-    with log_file(settings(root, None, "{}", "text", quiet=True)):
+    with log_file(read_settings(root, None, "{}", "text", quiet=True)):
         pass
 
 
 def test_a_trace_of_the_engine_itself_is_appended_to_no_link(root, precious, capsys):
-    from engine.cli.command_setup import settings, unhandled
+    from engine.cli.command_setup import read_settings, report_internal_error
 
     link(root, "target/logs/engine.log", precious / "notes.txt")
     with untouched(precious):
-        unhandled(RuntimeError("x"), settings(root, None, "{}", "text", quiet=True))
+        report_internal_error(RuntimeError("x"), read_settings(root, None, "{}", "text", quiet=True))
     assert "internal error" in capsys.readouterr().err
 
 
@@ -270,8 +270,8 @@ def test_commands_that_run_nothing_make_neither_state_nor_lake(root, command):
 
 
 def test_of_a_log_that_is_too_large_the_newest_lines_stay_and_its_writer_goes_on(tmp_path, monkeypatch):
-    monkeypatch.setattr("engine.target_folder._MOST_OF_A_LOG", 1000)
-    monkeypatch.setattr("engine.target_folder._KEPT_OF_A_LOG", 300)
+    monkeypatch.setattr("engine.target_folder._LOG_LIMIT", 1000)
+    monkeypatch.setattr("engine.target_folder._LOG_TAIL", 300)
     folder = tmp_path / "target" / "logs"
     with open_log(folder) as java:
         java.write(b"".join(b"line %d\n" % number for number in range(60)))

@@ -19,7 +19,7 @@ from engine.cli.main import invoke
 from engine.errors import ProjectError
 from engine.lake.clients import catalog_client
 from engine.secrets.secret_places import Gift, places
-from engine.secrets.trusted_projects import confirm, confirmed, trusted
+from engine.secrets.trusted_projects import confirm, confirmed, unconfirmed_gifts
 from tests.cli.processes import read_until
 from tests.lab import REPOSITORY, Lab
 from tests.project.small_projects import compiled
@@ -355,8 +355,8 @@ def test_a_login_of_the_machine_is_a_secret_too(tmp_path: Path, monkeypatch: pyt
 
 def test_pairs_are_pairs(tmp_path: Path) -> None:
     confirm(tmp_path, [Gift("A", "x"), Gift("B", "y")])
-    assert trusted(tmp_path, [Gift("A", "y"), Gift("B", "y")], {}) == (Gift("A", "y"),)
-    assert trusted(tmp_path / "other", [Gift("B", "y")], {}) == (Gift("B", "y"),)
+    assert unconfirmed_gifts(tmp_path, [Gift("A", "y"), Gift("B", "y")], {}) == (Gift("A", "y"),)
+    assert unconfirmed_gifts(tmp_path / "other", [Gift("B", "y")], {}) == (Gift("B", "y"),)
 
 
 def test_trust_of_a_folder_that_is_no_project(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -164,7 +164,7 @@ def page(number: int) -> bytes:
 
 
 def test_a_listing_of_endless_pages_ends(quick: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(s3_client, "MOST_PAGES", 20)
+    monkeypatch.setattr(s3_client, "MAX_PAGES", 20)
     numbers = iter(range(10**9))
 
     def write(handler: Any) -> None:
@@ -213,7 +213,7 @@ def test_a_listing_that_is_none_is_a_diagnostic(quick: None, case: str) -> None:
 
 def test_a_listing_without_end_is_not_read_to_its_end(quick: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(s3_client, "ANSWER_SECONDS", 60.0)
-    monkeypatch.setattr(s3_client, "_MOST_BYTES", 1 << 16)
+    monkeypatch.setattr(s3_client, "_MAX_BYTES", 1 << 16)
     with answering({"GET /bucket": endless(b"<a></a>" * 1000)}) as server:
         started = time.monotonic()
         with pytest.raises(SetupError, match="s3-unreachable"):

@@ -239,7 +239,7 @@ def test_a_schema_that_evolves_in_the_middle_of_a_batch(lab_session, registry, s
     kept = prepare(
         read_value({"schema_registry": "main", "subject": subject}),
         Registry(settings(registry.url)),
-        kept=reading.reader,
+        pinned_schema=reading.reader,
     )
     assert kept.reader == reading.reader
     assert both(lab_session.spark, kept, values[:3]) == [{"x": 0}, {"x": 1}, {"x": 2}]

@@ -225,7 +225,7 @@ def test_files_that_max_file_age_passes_over_are_counted(shop: Lab) -> None:
         os.utime(path, (path.stat().st_mtime - days * 86_400,) * 2)
     result = shop.build()
     (warning,) = [e for e in result.events if e.get("code") == "files-skipped"]
-    assert "2 files of 'shop.events' skipped, being more than 1 days older than the newest" in warning["message"]
+    assert "2 files of 'shop.events' skipped, being more than 1 day older than the newest" in warning["message"]
     assert "landing/events/old.json" in warning["message"]
     assert shop.ids("events") == [1, 2, 3, 5]
 

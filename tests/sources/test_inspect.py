@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from pathlib import Path
 from typing import Any
@@ -159,3 +160,51 @@ def test_settings_that_cannot_be_read_are_named_at_their_place(lab: Lab):
     assert result.code == 1
     assert result.codes() == ["missing-key"], result.text
     assert '"file": "sources/s.yml", "line": 4, "column": 69' in result.text
+
+
+def test_the_lateness_of_files_is_measured_by_their_arrival(lab: Lab):
+    schema = "id int, at timestamp"
+    lab.write("sources/f.yml", f"sources: [{{name: f, tables: [{{name: e, format: csv, path: landing, schema: '{schema}', on_bad_record: drop}}]}}]\n")  # fmt: skip
+    files = ("1,2024-05-01 10:00:00\n2,2024-05-01 10:30:00\n", "3,2024-05-01 10:20:00\n4,2024-05-01 11:00:00\n", "5,\nx,2024-05-01 09:00:00\n6,2024-05-01 10:00:00\n")  # fmt: skip
+    for number, text in enumerate(files):
+        path = lab.write(f"landing/{number}.csv", f"id,at\n{text}")
+        os.utime(path, (1_700_000_000 + number, 1_700_000_000 + number))
+    result = lab.run("source", "inspect", "f.e", "--lateness", "at")
+    assert (result.code, result.out.splitlines()) == (
+        0,
+        [
+            "5 rows of f.e, 2 of them behind an earlier arrival",
+            "Ignored: 1 row without 'at', 1 bad record",
+            "    50 %  on time",
+            "    95 %  at most 1 hour late",
+            "    99 %  at most 1 hour late",
+            "  99.9 %  at most 1 hour late",
+            "     all  at most 1 hour late",
+            "Suggestion: watermark: at delay 1 hour",
+        ],
+    )
+    for column, said in (
+        ("att", "Columns: id, at."),
+        ("id", "'id' is int, not a timestamp"),
+        ("at +", "--lateness at +"),
+    ):
+        wrong = lab.run("source", "inspect", "f.e", "--lateness", column)
+        assert (wrong.code, said in wrong.text) == (2, True), wrong.text
+
+
+def test_the_lateness_of_a_topic_is_measured_by_the_times_of_its_records(shop: Shop):  # noqa: F811
+    topic = shop.topic()
+    shop.source("orders", "json", topic, "schema: id int, at timestamp")
+    for time in ("10:00:00", "10:05:00", "10:04:30"):
+        shop.broker.send(topic, [json.dumps({"id": 1, "at": f"2024-05-01 {time}"})])
+    result = shop.lab.run("source", "inspect", "shop.orders", "--lateness", "at")
+    assert result.code == 0, result.text
+    assert result.out.splitlines()[0] == "3 rows of shop.orders, 1 of them behind an earlier arrival"
+    assert result.out.splitlines()[-1] == "Suggestion: watermark: at delay 30 seconds"
+
+
+def test_a_table_does_not_record_arrivals(lab: Lab):
+    lab.write("sources/f.yml", "sources: [{name: f, tables: [{name: r, format: rate, dev_only: true}]}]\n")
+    result = lab.run("source", "inspect", "f.r", "--lateness", "timestamp")
+    assert result.code == 2
+    assert "'f.r' does not record when its rows arrived" in result.text

@@ -43,7 +43,7 @@ def options(format_: str, text: str, *more: str) -> dict[str, str | bytes]:
 
 
 QUOTES = ("STOP_AT_CLOSING_QUOTE", "BACK_TO_DELIMITER", "STOP_AT_DELIMITER", "SKIP_VALUE", "RAISE_ERROR")
-ALLOW = "To pass it unchecked, set 'allow_unknown_options: true' beside 'options:'."
+ALLOW = "To pass it unchecked, set 'allow_unknown_options: true' next to 'options:'."
 
 
 @pytest.mark.slow

@@ -167,7 +167,7 @@ def test_a_folder_that_may_be_anothers_keeps_no_archive(folder, place):
     else:
         (folder.parent / "project.yml").write_text("name: theirs\n")
     assert archive.archive_path(classes()) is None
-    assert not archive_writer.begin(classes())
+    assert not archive_writer.begin_writing(classes())
     with pytest.raises(SetupError) as caught, archive_writer.writing(classes()):
         pass
     assert caught.value.diagnostic.code == "class-archive"
@@ -180,7 +180,7 @@ def test_a_full_disk_keeps_no_archive_and_is_told(folder, mounted):
         pass
     assert caught.value.diagnostic.code == "class-archive"
     assert "600 MB" in caught.value.diagnostic.message
-    assert not archive_writer.begin(classes())
+    assert not archive_writer.begin_writing(classes())
 
 
 @pytest.mark.nightly
@@ -207,7 +207,7 @@ def test_the_archives_used_last_are_kept_within_a_number_and_a_size(folder):
     assert sorted(p.name for p in folder.glob("?-9.jsa")) == ["2-9.jsa", "3-9.jsa", "4-9.jsa"]
     assert not list(folder.glob("tried-*"))
     with (folder / "4-9.jsa").open("r+b") as large:
-        large.truncate(archive_writer._KEPT_BYTES)
+        large.truncate(archive_writer._MAX_BYTES)
     os.utime(folder / "4-9.jsa", (4, 4))
     archive_writer._forget_old(folder)
     assert [p.name for p in folder.glob("?-9.jsa")] == ["4-9.jsa"]
@@ -239,32 +239,32 @@ class TestInTheBackground:
         of = classes()
         with (tmp_path / "a lock").open("w") as lock:
             os.set_inheritable(lock.fileno(), True)
-            assert archive_writer.begin(of)
+            assert archive_writer.begin_writing(of)
             said = started()
         assert said.splitlines()[0] == "-P -m engine warmup --background"
         assert "a lock" not in said
         assert said.count("/dev/null") == 2
         attempt = folder / f"tried-{of.key()}"
         # It may be at work; one that was killed, or met another writer, is followed by the next one soon.
-        assert not archive_writer.begin(of)
+        assert not archive_writer.begin_writing(of)
         os.utime(attempt, (time.time() - 500,) * 2)
-        assert not archive_writer.begin(of)
+        assert not archive_writer.begin_writing(of)
         os.utime(attempt, (time.time() - 700,) * 2)
-        assert archive_writer.begin(of)
+        assert archive_writer.begin_writing(of)
         started()
         for note in (archive_writer.note_written, partial(archive_writer.note_failure, reason="no room")):
             note(of)
             os.utime(attempt, (time.time() - 80_000,) * 2)
-            assert not archive_writer.begin(of)
+            assert not archive_writer.begin_writing(of)
             os.utime(attempt, (1, 1))
-            assert archive_writer.begin(of)
+            assert archive_writer.begin_writing(of)
             started()
-        assert archive_writer.begin(classes(wide=True))
+        assert archive_writer.begin_writing(classes(wide=True))
         assert "--driver-memory 32g" in started()
 
     def test_it_can_be_switched_off(self, folder, monkeypatch):
         monkeypatch.setenv("ENGINE_WARMUP", "off")
-        assert not archive_writer.begin(classes())
+        assert not archive_writer.begin_writing(classes())
         assert not list(folder.iterdir())
 
     def test_debug_says_whether_there_is_one_and_why_not(self, folder):

@@ -234,10 +234,10 @@ def _(spark: SparkSession, _: Path) -> None:
     frame.unpersist()
 
 
-@contract("executions.tried")
+@contract("executions.try_expression")
 def _(spark: SparkSession, _: Path) -> None:
     rows = spark.sql("select 'a' as t union all select '1'").select(
-        executions.tried(spark, "cast(t as int)").alias("n")
+        executions.try_expression(spark, "cast(t as int)").alias("n")
     )
     assert sorted((row.n for row in rows.collect()), key=str) == [1, None]
 
@@ -288,9 +288,11 @@ def _(spark: SparkSession, _: Path) -> None:
     make = plans.PlanMaker(spark)
     plan = plans.analysed(spark.sql("select id, if(id > 1, id, null) as n, array(id) as l from range(4)"))
     number, some, _listed = handles.each(plan.output())
-    there = make.both(None, make.there(some))
-    marked = make.alias(make.certain(make.all([there, make.no(make.false)])), "there")
-    rows = make.filter(make.true, make.project([number, make.alias(make.where(there, number), "kept"), marked], plan))
+    there = make.both_true(None, make.is_not_null(some))
+    marked = make.alias(make.certain(make.all([there, make.negate(make.false)])), "there")
+    rows = make.filter(
+        make.true, make.project([number, make.alias(make.only_where(there, number), "kept"), marked], plan)
+    )
     frame = handles.frame_of(spark, plans.rows_of(spark, rows))
     assert [(r.id, r.kept, r.there) for r in frame.collect()] == [
         (0, None, False), (1, None, False), (2, 2, True), (3, 3, True)]  # fmt: skip

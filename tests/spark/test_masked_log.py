@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from engine import secrets
+from engine.secrets import scrubber as secrets
 from engine.spark.jvm import LogMask
 from tests.lab import LabSession, wait_until
 
@@ -74,7 +74,7 @@ def test_a_secret_that_becomes_known_later_is_masked_in_what_was_written_before(
     mask = LogMask(log)
     mask.mask()
     assert "tomorrow" in log.read_text()
-    secrets.register("a-token-of-tomorrow")
+    secrets.register_secret("a-token-of-tomorrow")
     mask.close()
     assert "tomorrow" not in log.read_text()
 

@@ -15,7 +15,7 @@ from engine.errors import SetupError, StateError
 from engine.lake.fencing.table_fence import Fence, fence_of
 from engine.state import ModelState, TableState
 from engine.state.blob_store import Folder, Store
-from engine.state.lease import GONE_AFTER, Holder, Lease, LeaseClock, held_lease, leased, take, while_away
+from engine.state.lease import GONE_AFTER, Holder, Lease, LeaseClock, held_lease, leased, take_lease, while_away
 from engine.state.lock import locked
 from engine.state.lock_holder import process
 from engine.state.object_path import ObjectPath
@@ -49,12 +49,12 @@ def holder(store: Store, owner: str) -> Holder:
 
 
 def take_over(store: Store, owner: str, folder: str = TABLE) -> Lease:
-    return take(holder(store, owner), folder, Time().clock())
+    return take_lease(holder(store, owner), folder, Time().clock())
 
 
 def refused(store: Store, owner: str, time: Time) -> str:
     with pytest.raises(StateError) as caught:
-        take(holder(store, owner), TABLE, time.clock())
+        take_lease(holder(store, owner), TABLE, time.clock())
     assert caught.value.diagnostic.code == "table-locked"
     return caught.value.diagnostic.message
 
@@ -70,7 +70,7 @@ def test_a_holder_that_is_there_keeps_it_and_one_that_ended_lets_it_go_at_once(s
     first.check()
     first.holder.release()
     before = time.seconds
-    second = take(holder(store, "second"), TABLE, time.clock())
+    second = take_lease(holder(store, "second"), TABLE, time.clock())
     assert (second.number, second.fenced, time.seconds) == (2, True, before)
     assert store.list(f"{TABLE}/lock") == ("2",)
 
@@ -133,7 +133,7 @@ def test_a_holder_that_a_store_had_cut_off_is_given_time_to_come_back(store: Sto
     time.while_asleep = [lambda: None, first.holder.renew]
     refused(Old(), "second", time)  # type: ignore[arg-type]
     before = time.seconds
-    assert take(Holder(Old(), "there", "third", process()), TABLE, time.clock()).number == 2  # type: ignore[arg-type]
+    assert take_lease(Holder(Old(), "there", "third", process()), TABLE, time.clock()).number == 2  # type: ignore[arg-type]
     assert 19 <= time.seconds - before <= 21
 
 

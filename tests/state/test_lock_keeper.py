@@ -24,7 +24,7 @@ from engine.state import TableState, locked
 from engine.state.lock import LockKeeper
 keeper = LockKeeper()
 jvm = subprocess.Popen(["sleep", "60"], pass_fds=[keeper.inherited], start_new_session=True, stdout=subprocess.DEVNULL)
-keeper.started()
+keeper.close_inherited()
 with locked([TableState(Path(sys.argv[1]), "lake", "main", "orders")]) as locks, keeper.keeping(locks):
     print(jvm.pid, flush=True)
     time.sleep(60)
@@ -78,10 +78,15 @@ def test_the_locks_of_a_killed_run_are_held_until_its_jvm_is_gone(
     assert wait_until(lambda: is_free(table, monkeypatch))
 
 
+def _children() -> set[int]:
+    return {int(p) for p in Path(f"/proc/{os.getpid()}/task/{os.getpid()}/children").read_text().split()}
+
+
 def test_a_keeper_that_was_killed_does_not_stop_the_run(table: TableState, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = _children()  # what another test of this process has left
     with LockKeeper() as keeper, locked([table]) as locks:
         with keeper.keeping(locks):
-            (shell,) = [int(p) for p in Path(f"/proc/{os.getpid()}/task/{os.getpid()}/children").read_text().split()]
+            (shell,) = _children() - before
             os.kill(shell, signal.SIGKILL)
         assert not is_free(table, monkeypatch)
 
@@ -90,7 +95,7 @@ def test_nothing_is_left_open(tmp_path: Path, table: TableState) -> None:
     before = len(list(Path("/proc/self/fd").iterdir()))
     for _ in range(3):
         with LockKeeper() as keeper:
-            keeper.started()
+            keeper.close_inherited()
             with locked([table]) as locks, keeper.keeping(locks):
                 pass
     assert len(list(Path("/proc/self/fd").iterdir())) == before

@@ -99,7 +99,7 @@ def test_of_several_that_create_a_file_one_wins(store: Store) -> None:
 
 def test_the_state_of_a_table_needs_no_more_than_a_store(store: Store, tmp_path: Path) -> None:
     state = TableState(tmp_path / "state", "lake", "shop", "paid", store)
-    assert (state.load(), state.generations(), state.pending()) == (None, (), None)
+    assert (state.load(), state.generations(), state.unpublished()) == (None, (), None)
     one = ModelState("lake.shop.paid", 1, Phase.PUBLISHED, "u", "f1", batch=3, inputs={"a": {"b": [1]}})
     state.save_facts(1, "f1", {"sql": "select 1"})
     state.save(one)
@@ -107,9 +107,9 @@ def test_the_state_of_a_table_needs_no_more_than_a_store(store: Store, tmp_path:
     assert (state.load(), state.facts(one)) == (one, {"sql": "select 1"})
     state.save(ModelState("lake.shop.paid__g2", 2, Phase.STAGED))
     assert state.load() == one
-    assert (state.generations(), state.pending()) == ((1, 2), ModelState("lake.shop.paid__g2", 2, Phase.STAGED))
+    assert (state.generations(), state.unpublished()) == ((1, 2), ModelState("lake.shop.paid__g2", 2, Phase.STAGED))
     state.discard(2)
-    assert (state.generations(), state.pending()) == ((1,), None)
+    assert (state.generations(), state.unpublished()) == ((1,), None)
     store.put("lake/shop/paid/1/model.json", b"{")
     with pytest.raises(StateError) as caught:
         state.load()
@@ -140,10 +140,10 @@ def test_what_is_read_once_is_what_there_is_until_it_is_written(tmp_path: Path) 
     for generation in (1, 2):
         plain.save(ModelState("lake.shop.orders", generation, Phase.PUBLISHED, fingerprint=f"f{generation}"))
     once = TableState(ObjectPath(ReadOnce(store), "state"), "lake", "shop", "orders")
-    expected = (plain.load(), plain.pending(), list(plain.generations()))
+    expected = (plain.load(), plain.unpublished(), list(plain.generations()))
     asked.clear()
     for _ in range(3):
-        assert (once.load(), once.pending(), list(once.generations())) == expected
+        assert (once.load(), once.unpublished(), list(once.generations())) == expected
         assert not (once.generation(2) / "batches").exists()
     assert len(asked) >= 4
     assert len(asked) == len(set(asked))

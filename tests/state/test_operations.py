@@ -53,7 +53,7 @@ def test_what_version_0_1_0_noted_is_finished(table: TableState, kind: str) -> N
     folder.mkdir(parents=True)
     earlier = folder / f"{kind}.json"
     earlier.write_bytes((EARLIER / f"{kind}-0.1.0.json").read_bytes())
-    assert table.journal.all() == (operation,)
+    assert table.journal.open_operations() == (operation,)
     assert table.journal.completed(type(operation)) == completed
     done: list[str] = []
     carry_out([(table.journal, operation)], [Step(PUBLISHING, lambda: done.append("noted")), Step("retired")], "m")
@@ -68,7 +68,7 @@ def test_an_earlier_note_that_is_not_finished_moves_to_the_new_file(table: Table
         (folder / f"{kind}.json").write_bytes((EARLIER / f"{kind}-0.1.0.json").read_bytes())
     table.journal.complete(Rollback, "put back")
     assert [path.name for path in folder.iterdir()] == ["operation.json"]
-    assert set(table.journal.all()) == {NOTED["refresh"][0], NOTED["rollback"][0]}
+    assert set(table.journal.open_operations()) == {NOTED["refresh"][0], NOTED["rollback"][0]}
     assert table.journal.completed(Rollback) == ("put back",)
 
 
@@ -78,14 +78,14 @@ def test_operations_of_a_table_are_noted_beside_each_other(table: TableState) ->
         journal.begin(operation)
     journal.complete(Rebuild, PUBLISHING)
     journal.begin(Rebuild("later", "m"))
-    assert set(map(type, journal.all())) == {Drop, Refresh, Rollback, Rename, Rebuild}
-    assert (journal.begun(Rebuild), journal.completed(Rebuild)) == (Rebuild("later", "m"), (PUBLISHING,))
+    assert set(map(type, journal.open_operations())) == {Drop, Refresh, Rollback, Rename, Rebuild}
+    assert (journal.open_operation(Rebuild), journal.completed(Rebuild)) == (Rebuild("later", "m"), (PUBLISHING,))
     first = json.loads(file_of(table).read_text())["operations"][0]
     assert (first["operation"]["kind"], first["operation"]["model"], first["completed"]) == ("drop", "m", [])
     for kind in (Drop, Refresh, Rollback, Rename, Rebuild):
         assert file_of(table).exists()
         journal.end(kind)
-        assert journal.begun(kind) is None
+        assert journal.open_operation(kind) is None
     assert not file_of(table).exists()
 
 
@@ -101,11 +101,11 @@ def test_what_was_killed_goes_on_with_the_step_that_is_not_noted(table: TableSta
 
     with reached(point, kill), pytest.raises(KilledError):
         again()
-    assert table.journal.begun(Rollback) == Rollback(1, 2)
+    assert table.journal.open_operation(Rollback) == Rollback(1, 2)
     again()
     # The kill came between the effect and its note: it is done once more, and nothing before it is.
     assert done == [name for name in STEPS for _ in range(1 + (name == point))]
-    assert table.journal.all() == ()
+    assert table.journal.open_operations() == ()
 
 
 def test_an_effect_that_fails_is_not_noted(table: TableState) -> None:
@@ -124,7 +124,7 @@ def test_steps_may_move_the_folder_or_remove_it(table: TableState, tmp_path: Pat
     with reached("moved", kill), pytest.raises(KilledError):
         carry_out([(table.journal, rename)], [Step("moved", lambda: place.rename(other))], "m", ends_in=to.journal)
     # In the folder of the new name it is finished.
-    assert (to.journal.all(), file_of(to).exists()) == ((), True)
+    assert (to.journal.open_operations(), file_of(to).exists()) == ((), True)
     to.journal.end(Rename)
     assert not file_of(to).exists()
     carry_out([(table.journal, Drop("m"))], [Step("forgotten", lambda: remove(table))], "m")
@@ -145,6 +145,6 @@ def test_a_file_that_no_run_wrote_is_not_guessed_at(table: TableState, text: str
     file_of(table).parent.mkdir(parents=True)
     file_of(table).write_bytes(text.encode("utf-8", "surrogateescape"))
     with pytest.raises(StateError) as failure:
-        table.journal.all()
+        table.journal.open_operations()
     assert failure.value.diagnostic.code == "state-unreadable"
     assert "operation.json" in failure.value.diagnostic.message

@@ -17,7 +17,7 @@ from engine.state import ModelState, Phase, TableState, checkpoint
 from engine.state.blob_store import Folder
 from engine.state.checkpoint import find_damage
 from engine.state.file_log import file_sources, logged, reaches
-from engine.state.first_offsets import begun, keep_beginnings
+from engine.state.first_offsets import has_beginnings, keep_beginnings
 from engine.state.known_tables import remove, tables_in
 from engine.state.object_path import ObjectPath, ReadOnce
 from engine.state.state_path import StatePath, remove_tree, spark_location, store_of
@@ -79,14 +79,14 @@ def read(folder: TableState) -> dict[str, Any]:
         "operators": checkpoint.operators(path),
         "operator folders": [found.name for found in checkpoint.operator_folders(path)],
         "watermark": checkpoint.next_watermark(path),
-        "files": [list(logged(path, source, after=3, to=10)) for source in file_sources(path)],
+        "files": [list(logged(path, source, after_entry=3, to=10)) for source in file_sources(path)],
         "reach": [reaches(path, 0, batch) for batch in (None, 0, 11, 12)],
         "stores": [found.name for found in sorted((path / "state").glob("[0-9]*/[0-9]*"))],
         "partition": sorted((p.name, p.is_dir()) for p in (path / "state" / "0" / "0").glob("*")),
         "all": sorted(str(p).rpartition("/paid/")[2] for p in folder.folder.rglob("*") if p.is_file()),
         "kinds": [(p.exists(), p.is_dir(), p.is_file()) for p in (path, path / "metadata", path / "none")],
         "generations": folder.generations(),
-        "states": (folder.load(), folder.pending(), folder.note(1, "files.json")),
+        "states": (folder.load(), folder.unpublished(), folder.note(1, "files.json")),
         "known": [(found.schema, found.table) for found in tables_in(folder.root, "lake")],
     }
 
@@ -106,7 +106,7 @@ def test_a_checkpoint_that_is_not_there_says_nothing_in_both(both: tuple[TableSt
         folder.discard(1)
     local, bucket = both
     assert read(bucket) == read(local)
-    assert not begun(bucket.checkpoint(1))
+    assert not has_beginnings(bucket.checkpoint(1))
 
 
 def test_damage_is_found_in_both(both: tuple[TableState, TableState]) -> None:
@@ -121,7 +121,7 @@ def test_damage_is_found_in_both(both: tuple[TableState, TableState]) -> None:
 
 def test_a_folder_of_which_each_file_is_read_once_says_the_same(both: tuple[TableState, TableState]) -> None:
     local, _ = both
-    once = replace(local, kept=ReadOnce(Folder(local_path(local.root))))
+    once = replace(local, file_store=ReadOnce(Folder(local_path(local.root))))
     facts = read_checkpoint(local, 1)
     assert facts.logs
     assert (read_checkpoint(once, 1), once.load_both()) == (facts, local.load_both())
@@ -131,7 +131,7 @@ def test_a_folder_of_which_each_file_is_read_once_says_the_same(both: tuple[Tabl
     # A file that is cut off, and one of which only the checksum is left; their names are those of the folder.
     for log, name in (("offsets", "11"), ("commits", ".11.crc")):
         store_of(local.root).put(f"lake/shop/paid/1/checkpoint/{log}/{name}", b"v1\n")
-        again = replace(local, kept=ReadOnce(Folder(local_path(local.root))))
+        again = replace(local, file_store=ReadOnce(Folder(local_path(local.root))))
         damage = read_checkpoint(again, 1).damage
         assert damage is not None
         assert damage == read_checkpoint(local, 1).damage

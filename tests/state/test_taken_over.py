@@ -12,7 +12,7 @@ import pytest
 from engine.errors import StateError
 from engine.state import ModelState, TableState
 from engine.state.blob_store import Folder
-from engine.state.lease import Holder, Lease, _held
+from engine.state.lease import Holder, Lease, _leases
 from engine.state.object_path import ObjectPath
 from engine.state.taken_over import BATCHES, CHECKPOINT, continue_in_copies, folder_in_use
 
@@ -42,11 +42,11 @@ def holding(folder: TableState, number: int) -> Iterator[Lease]:
     lease = Lease(
         Holder(folder.root.as_store(), str(folder.root), f"run-{number}", {}), folder.key, number, fenced=False
     )
-    _held[lease.token] = lease
+    _leases[lease.token] = lease
     try:
         yield lease
     finally:
-        del _held[lease.token]
+        del _leases[lease.token]
 
 
 def keys(folder: TableState, number: int = 1) -> set[str]:

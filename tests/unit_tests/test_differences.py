@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from engine.unit_tests.likely_causes import Pair, TextTable, drawn, paired, same
+from engine.unit_tests.likely_causes import Pair, TextTable, difference_lines, pair_rows, same_cell
 
 NAMES = ("id", "total")
 
@@ -28,12 +28,12 @@ def table(*rows: tuple[str | None, ...]) -> TextTable:
     ],
 )
 def test_cells(expected: str | None, actual: str | None, approximate: bool, equal: bool) -> None:
-    assert same(expected, actual, approximate=approximate) is equal
+    assert same_cell(expected, actual, approximate=approximate) is equal
 
 
 def test_rows_are_paired_with_the_nearest_and_a_row_counts_once() -> None:
     actual = table(("2", "5.0"), ("1", "1.0"), ("3", "9.0"))
-    pairs = paired(table(("1", "1"), ("2", "6"), ("1", "1")), actual, ordered=False)
+    pairs = pair_rows(table(("1", "1"), ("2", "6"), ("1", "1")), actual, ordered=False)
     assert pairs == [
         Pair(("1", "1"), ("1", "1.0")),
         Pair(("2", "6"), ("2", "5.0")),
@@ -41,7 +41,7 @@ def test_rows_are_paired_with_the_nearest_and_a_row_counts_once() -> None:
         Pair(None, ("3", "9.0")),
     ]
     assert [pair.equal(actual) for pair in pairs] == [True, False, False, False]
-    assert drawn(pairs, actual) == [
+    assert difference_lines(pairs, actual) == [
         "  | id | total |",
         "  |----+-------|",
         "  | 1  | 1     |",
@@ -54,17 +54,17 @@ def test_rows_are_paired_with_the_nearest_and_a_row_counts_once() -> None:
 
 def test_order_counts_only_where_it_is_asked_for() -> None:
     expected, actual = table(("1", None), ("2", None)), table(("2", None), ("1", None))
-    assert all(pair.equal(actual) for pair in paired(expected, actual, ordered=False))
-    assert not any(pair.equal(actual) for pair in paired(expected, actual, ordered=True))
+    assert all(pair.equal(actual) for pair in pair_rows(expected, actual, ordered=False))
+    assert not any(pair.equal(actual) for pair in pair_rows(expected, actual, ordered=True))
 
 
 def test_one_row_on_either_side_stands_for_the_other() -> None:
-    assert paired(table(("1", "2")), table(("3", "4")), ordered=False) == [Pair(("1", "2"), ("3", "4"))]
+    assert pair_rows(table(("1", "2")), table(("3", "4")), ordered=False) == [Pair(("1", "2"), ("3", "4"))]
 
 
 def test_a_long_table_and_a_long_text_are_cut() -> None:
     rows = [(str(number), "x" * 100) for number in range(50)]
-    lines = drawn([Pair(row, None) for row in rows], table(*rows))
+    lines = difference_lines([Pair(row, None) for row in rows], table(*rows))
     assert len(lines) == 2 + 40 + 1
     assert lines[-1] == "  ... and 10 more lines"
     assert max(map(len, lines)) < 80

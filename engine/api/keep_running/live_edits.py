@@ -33,7 +33,7 @@ class ProjectEdit:
     unused: tuple[str, ...] = ()
 
 
-def read_edit(project: Project, selection: Selection, used: Compiled | None) -> ProjectEdit:
+def read_edit(project: Project, selection: Selection, current: Compiled | None) -> ProjectEdit:
     """Compile and plan the project as it is on disk.
 
     A model whose edit is rejected by its plan continues as it was, with what reads it; the other edits are used. If
@@ -46,50 +46,54 @@ def read_edit(project: Project, selection: Selection, used: Compiled | None) -> 
         choice = project.select(compiled.manifest, selection)
         nodes = runnable(compiled.manifest, choice.nodes, "build")
         compiled = project.defer(compiled, nodes, selection)
-        changed = _changed(used, compiled, nodes)
+        changed = _changed(current, compiled, nodes)
         plan = project.decide(compiled, changed) if changed else None
         if plan is None or not plan.refusals:
             return ProjectEdit((), compiled, tuple(nodes), changed)
-        refused = plan.refusals
-        mixed = _without(used, compiled, {node for node, action in plan.actions.items() if action.refusals})
+        refusals = plan.refusals
+        mixed = _with_current_nodes(
+            current, compiled, {node for node, action in plan.actions.items() if action.refusals}
+        )
         if mixed is None:
-            return ProjectEdit(refused)
-        changed = _changed(used, mixed, nodes)
-        if changed and (more := project.decide(mixed, changed).refusals):
-            return ProjectEdit((*refused, *more))
+            return ProjectEdit(refusals)
+        changed = _changed(current, mixed, nodes)
+        if changed and (further_refusals := project.decide(mixed, changed).refusals):
+            return ProjectEdit((*refusals, *further_refusals))
         unused = tuple(node for node in nodes if mixed.manifest.nodes[node] != compiled.manifest.nodes[node])
-        return ProjectEdit(refused, mixed, tuple(nodes), changed, unused)
+        return ProjectEdit(refusals, mixed, tuple(nodes), changed, unused)
     except EngineError as error:
         return ProjectEdit(error.diagnostics)
 
 
-def _changed(used: Compiled | None, compiled: Compiled, nodes: Sequence[str]) -> tuple[str, ...]:
-    before = used.manifest.nodes if used is not None else {}
-    return tuple(node for node in nodes if before.get(node) != compiled.manifest.nodes[node])
+def _changed(current: Compiled | None, compiled: Compiled, nodes: Sequence[str]) -> tuple[str, ...]:
+    current_nodes = current.manifest.nodes if current is not None else {}
+    return tuple(node for node in nodes if current_nodes.get(node) != compiled.manifest.nodes[node])
 
 
-def _without(used: Compiled | None, compiled: Compiled, refused: set[str]) -> Compiled | None:
+def _with_current_nodes(current: Compiled | None, compiled: Compiled, refusals: set[str]) -> Compiled | None:
     """The project with some nodes, and all that read them, as they are in use; None: it would not hold together."""
-    if used is None:
+    if current is None:
         return None
-    old, new = used.manifest, compiled.manifest
-    kept = set(refused)
+    old, new = current.manifest, compiled.manifest
+    unchanged = set(refusals)
     for node in new.order:
-        if kept & set(new.parents(node)):
-            kept.add(node)
-    if any(node not in old.nodes for node in refused):
+        if unchanged & set(new.parents(node)):
+            unchanged.add(node)
+    if any(node not in old.nodes for node in refusals):
         return None
-    kept &= old.nodes.keys()
-    nodes = {id_: old.nodes[id_] if id_ in kept else node for id_, node in new.nodes.items()}
-    records = {id_: old.records[id_] if id_ in kept and id_ in old.records else one for id_, one in new.records.items()}
+    unchanged &= old.nodes.keys()
+    nodes = {id_: old.nodes[id_] if id_ in unchanged else node for id_, node in new.nodes.items()}
+    records = {
+        id_: old.records[id_] if id_ in unchanged and id_ in old.records else one for id_, one in new.records.items()
+    }
     mixed = replace(new, nodes=nodes, records=records)
     return replace(compiled, manifest=mixed) if _in_order(mixed) else None
 
 
 def _in_order(manifest: Manifest) -> bool:
-    seen = {id_ for id_ in manifest.nodes if id_ not in manifest.order}
+    ordered = {id_ for id_ in manifest.nodes if id_ not in manifest.order}
     for node in manifest.order:
-        if not set(manifest.parents(node)) <= seen:
+        if not set(manifest.parents(node)) <= ordered:
             return False
-        seen.add(node)
+        ordered.add(node)
     return True

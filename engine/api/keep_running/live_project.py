@@ -19,10 +19,10 @@ from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING
 
 from engine.api.keep_running.live_edits import read_edit
-from engine.api.keep_running.live_turns import EndedTurn, Standby, Workshop, maintain_turn, run_turn
+from engine.api.keep_running.live_turns import EndedTurn, Standby, TurnContext, maintain_turn, run_turn
 from engine.api.keep_running.source_polls import SourcePolls
 from engine.api.requests import THREADS, Selection
-from engine.api.unused_memory import give_back, keep_whole
+from engine.api.unused_memory import limit_malloc_arenas, release_unused_memory
 from engine.api.warm_session import WarmSession
 from engine.errors import EngineError
 from engine.events import (
@@ -48,7 +48,7 @@ from engine.events import (
 from engine.node_ids import TESTS, shown_name
 from engine.plan.actions.action import ActionKind
 from engine.project.followed_files import FileFollower
-from engine.runtime.queue.back_off import heals
+from engine.runtime.queue.back_off import may_recover
 from engine.runtime.queue.live_nodes import LiveNode, live_nodes
 from engine.runtime.queue.node_queue import Entry, NodeQueue
 
@@ -69,7 +69,7 @@ _PLAN_SECONDS = 60.0
 _PLAN_SHARE = 0.01
 _LOOK_SECONDS = 2.0
 _CANCEL_SECONDS = 0.5
-_WEIGH_SECONDS = 10.0
+_MEMORY_SECONDS = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,29 +111,29 @@ class LiveProject:
     _inbox: SimpleQueue[Callable[[], None]] = field(default_factory=SimpleQueue)
     _stop: threading.Event = field(default_factory=threading.Event)
     _reason: str = ""
-    _told: bool = False
+    _stop_reported: bool = False
     _compiled: Compiled | None = None
     _nodes: list[str] = field(default_factory=list)
     _polls: SourcePolls | None = None
     _session: WarmSession = field(init=False)
     _planned: bool = False
     _last_turn: float = 0.0
-    _weighed: float = 0.0
+    _memory_checked: float = 0.0
     _too_large: bool = False
     # The newest plan, and how much had happened when it was made.
-    _newest: tuple[int, Plan] | None = None
-    _happened: int = 0
+    _newest_plan: tuple[int, Plan] | None = None
+    _event_count: int = 0
     _emitting: threading.Lock = field(default_factory=threading.Lock)
 
     def __post_init__(self) -> None:
-        keep_whole()
+        limit_malloc_arenas()
         self.queue.maintain_after = self.options.maintain_after
         self._session = WarmSession(lambda reason: self.emit(SessionRestarted(reason, now())), FAIR)
 
     def emit(self, event: Event) -> None:
         with self._emitting:
             # What a micro-batch has read is no longer unread.
-            self._happened += isinstance(event, BatchCommitted)
+            self._event_count += isinstance(event, BatchCommitted)
             for listener in self.listeners:
                 listener(event)
 
@@ -166,13 +166,13 @@ class LiveProject:
         Raises:
             EngineError: it cannot be made.
         """
-        happened, newest = self._happened, self._newest
-        if newest is not None and newest[0] == happened:
+        event_count, newest = self._event_count, self._newest_plan
+        if newest is not None and newest[0] == event_count:
             return newest[1]
         if self._compiled is None:
             raise TypeError
         plan = self.project.decide(self._compiled, self._nodes)
-        self._newest = happened, plan
+        self._newest_plan = event_count, plan
         return plan
 
     @property
@@ -207,42 +207,42 @@ class LiveProject:
             self._loop(pool, follower)
         finally:
             self._end(pool)
-            self.tell_stopped()
+            self.report_stopped()
 
-    def tell_stopped(self) -> None:
-        if not self._told:
-            self._told = True
+    def report_stopped(self) -> None:
+        if not self._stop_reported:
+            self._stop_reported = True
             self.emit(LiveStopped(self._reason or "an error", now()))
 
     def _loop(self, pool: ThreadPoolExecutor, follower: FileFollower) -> None:
-        polled = looked = time.monotonic()
-        planned, pause = polled, _PLAN_SECONDS
-        self._last_turn = polled
+        last_poll = last_look = time.monotonic()
+        last_plan, pause = last_poll, _PLAN_SECONDS
+        self._last_turn = last_poll
         while not self._stop.is_set():
             self.beat = moment = time.monotonic()
-            every = _POLL_SECONDS if moment - self._last_turn < _QUIET_SECONDS else 2 * _POLL_SECONDS
-            if moment - polled >= every:
-                polled = moment
+            poll_interval = _POLL_SECONDS if moment - self._last_turn < _QUIET_SECONDS else 2 * _POLL_SECONDS
+            if moment - last_poll >= poll_interval:
+                last_poll = moment
                 self._poll()
-            if self.options.reload and moment - looked >= max(_LOOK_SECONDS, follower.pause):
-                looked = moment
+            if self.options.reload and moment - last_look >= max(_LOOK_SECONDS, follower.pause):
+                last_look = moment
                 if files := follower.edited():
                     self._reload(files)
                     if self._compiled is not None:
                         follower.paths = self._compiled.project.paths
-            if moment - planned >= pause:
+            if moment - last_plan >= pause:
                 self._plan()
-                if self._last_turn > planned:
+                if self._last_turn > last_plan:
                     # A turn leaves holes between what stays, some 10 kB in all.
-                    give_back()
-                planned = time.monotonic()
-                pause = max(_PLAN_SECONDS, (planned - moment) / _PLAN_SHARE)
+                    release_unused_memory()
+                last_plan = time.monotonic()
+                pause = max(_PLAN_SECONDS, (last_plan - moment) / _PLAN_SHARE)
             self.queue.tick(time.time())
             self._give_turns(pool)
-            self._tell_changes()
-            self._rest(moment)
+            self._report_state_changes()
+            self._close_idle_session(moment)
             try:
-                poll = max(polled + every - time.monotonic(), 0.0)
+                poll = max(last_poll + poll_interval - time.monotonic(), 0.0)
                 self._inbox.get(timeout=self.queue.wait(time.time(), poll))()
             except Empty:
                 continue
@@ -252,9 +252,9 @@ class LiveProject:
             return
         while self.queue.running() < self.options.threads and (entry := self.queue.next(time.time())) is not None:
             moment = time.time()
-            waited = moment - (entry.due or moment)
-            self.queue.begin(entry, moment)
-            self._tell_changes()
+            waited = moment - (entry.due_since or moment)
+            self.queue.begin_turn(entry, moment)
+            self._report_state_changes()
             standby = self._standby(entry)
             if standby is None:
                 self.emit(NodeTurnStarted(entry.node.id, entry.turns, entry.reason, waited, now()))
@@ -279,19 +279,21 @@ class LiveProject:
     def _maintain(self, pool: ThreadPoolExecutor) -> None:
         if self._compiled is None or self.queue.running() >= self.options.threads:
             return
-        if (worn := self.queue.next_maintenance(time.time())) is not None:
-            self.queue.begin_maintenance(worn)
-            pool.submit(self._care, self._compiled, worn.node.id)
+        if (worn_table := self.queue.next_maintenance(time.time())) is not None:
+            self.queue.begin_maintenance(worn_table)
+            pool.submit(self._maintain_table, self._compiled, worn_table.node.id)
 
-    def _tell_changes(self) -> None:
+    def _report_state_changes(self) -> None:
         for change in self.queue.take_changes():
-            until = datetime.fromtimestamp(change.until, UTC).isoformat(timespec="seconds") if change.until else ""
+            until = (
+                datetime.fromtimestamp(change.retry_at, UTC).isoformat(timespec="seconds") if change.retry_at else ""
+            )
             self.emit(NodeStateChanged(change.node, change.state, change.reason, now(), until, change.took_over))
 
     def _poll(self) -> None:
         if self._polls is not None:
             for source in self._polls.changed(time.monotonic()):
-                self._happened += 1
+                self._event_count += 1
                 self.queue.new_input(source, time.time())
 
     def _plan(self, *, first: bool = False) -> None:
@@ -304,17 +306,17 @@ class LiveProject:
             if first:
                 raise
             _log.warning("the plan failed", exc_info=True)
-            for found in error.diagnostics:
-                self.emit(Diagnosed(found))
+            for finding in error.diagnostics:
+                self.emit(Diagnosed(finding))
             return
         for entry in list(self.queue.entries.values()):
             actions = [action for node in entry.node.run if (action := plan.actions.get(node)) is not None]
             if any(action.refusals for action in actions):
                 self._reject(entry, actions)
             else:
-                self._note(entry, actions)
+                self._schedule_work(entry, actions)
 
-    def _note(self, entry: Entry, actions: Sequence[Action]) -> None:
+    def _schedule_work(self, entry: Entry, actions: Sequence[Action]) -> None:
         """Have a node run that the plan finds work for; the first plan also decides what has been built before.
 
         Once built, a node with a schedule waits for its times, whatever a plan finds.
@@ -330,20 +332,20 @@ class LiveProject:
                 entry.succeeded = True
                 self.emit(NodeStateChanged(entry.node.id, NodeState.IDLE, UP_TO_DATE, now()))
         elif entry.succeeded is None or (entry.node.schedule is None and any(a.unchanged is False for a in actions)):
-            self.queue.due(entry.node.id, _first_reason(actions), time.time())
+            self.queue.mark_due(entry.node.id, _first_reason(actions), time.time())
 
     def _reject(self, entry: Entry, actions: Iterable[Action]) -> None:
         if entry.state in {NodeState.FAILED, NodeState.RUNNING, NodeState.BACKING_OFF}:
             return
-        found = next(refusal for action in actions for refusal in action.refusals)
-        self.emit(Diagnosed(found))
-        self.queue.fail(entry.node.id, time.time(), found.message, heals=heals([found]))
+        finding = next(refusal for action in actions for refusal in action.refusals)
+        self.emit(Diagnosed(finding))
+        self.queue.fail(entry.node.id, time.time(), finding.message, heals=may_recover([finding]))
 
     def _reload(self, files: tuple[str, ...]) -> None:
         edit = read_edit(self.project, self.selection, self._compiled)
-        errors = [found for found in edit.rejected if found.is_error]
-        for found in errors:
-            self.emit(Diagnosed(found))
+        errors = [finding for finding in edit.rejected if finding.is_error]
+        for finding in errors:
+            self.emit(Diagnosed(finding))
         if edit.compiled is not None:
             self._use(edit.compiled, edit.nodes, edit.changed)
         rejected = (errors[0].message if errors else "rejected") if edit.rejected else ""
@@ -351,32 +353,32 @@ class LiveProject:
 
     def _use(self, compiled: Compiled, nodes: Sequence[str], changed: Sequence[str]) -> None:
         manifest = compiled.manifest
-        live = live_nodes(manifest, nodes)
-        due = {node.id for node in live.values() if set(node.run) & set(changed)}
+        live_nodes_by_id = live_nodes(manifest, nodes)
+        due = {node.id for node in live_nodes_by_id.values() if set(node.run) & set(changed)}
         self._compiled, self._nodes = compiled, list(nodes)
         # The newest plan is of other nodes.
-        self._happened += 1
-        self.queue.replace(live, due, time.time())
+        self._event_count += 1
+        self.queue.replace(live_nodes_by_id, due, time.time())
         place = compiled.target.place(self.project.root)
-        self._polls = self._polls or SourcePolls(place, self._arrived)
-        sources = {source for node in live.values() for source in node.sources}
+        self._polls = self._polls or SourcePolls(place, self._note_new_input)
+        sources = {source for node in live_nodes_by_id.values() for source in node.sources}
         self._polls.follow(manifest, sorted(sources), place)
 
-    def _arrived(self, source: str) -> None:
+    def _note_new_input(self, source: str) -> None:
         def note() -> None:
-            self._happened += 1
+            self._event_count += 1
             self.queue.new_input(source, time.time())
 
         self._inbox.put(note)
 
-    def _rest(self, moment: float) -> None:
+    def _close_idle_session(self, moment: float) -> None:
         """Give Java back after some time without a turn, or between two turns if it has grown too large."""
         if not self._session.is_open:
             return
-        if moment - self._weighed >= _WEIGH_SECONDS:
-            self._weighed = moment
+        if moment - self._memory_checked >= _MEMORY_SECONDS:
+            self._memory_checked = moment
             self._session.bound_log()
-        if self._weighed == moment and self.options.java_memory is not None:
+        if self._memory_checked == moment and self.options.java_memory is not None:
             self._too_large = self._session.java_memory > self.options.java_memory
         if self.queue.running():
             self._last_turn = moment if self.queue.busy() else self._last_turn
@@ -394,11 +396,11 @@ class LiveProject:
         self._stop.set()
         if self._polls is not None:
             self._polls.close()
-        ending = threading.Thread(target=pool.shutdown, kwargs={"cancel_futures": True}, name="ending")
-        ending.start()
-        while ending.is_alive():
+        shutdown = threading.Thread(target=pool.shutdown, kwargs={"cancel_futures": True}, name="ending")
+        shutdown.start()
+        while shutdown.is_alive():
             self._session.cancel_jobs()
-            ending.join(_CANCEL_SECONDS)
+            shutdown.join(_CANCEL_SECONDS)
         self._session.close()
 
     # Workers.
@@ -407,37 +409,37 @@ class LiveProject:
         begin = time.monotonic()
         ended = EndedTurn(node.id, Status.ERROR, begin, message="internal error")
         try:
-            ended = run_turn(self._shop(), compiled, node, self._nodes, standby)
+            ended = run_turn(self._turn_context(), compiled, node, self._nodes, standby)
         finally:
             # Whatever happened to a turn: one that has not ended would keep its node and a worker indefinitely.
             self._inbox.put(lambda: self._ended(ended, number))
 
-    def _care(self, compiled: Compiled, node: str) -> None:
+    def _maintain_table(self, compiled: Compiled, node: str) -> None:
         begin = time.monotonic()
         message, failed = "internal error", True
         try:
-            message, failed = maintain_turn(self._shop(), compiled, node, self._nodes)
+            message, failed = maintain_turn(self._turn_context(), compiled, node, self._nodes)
         finally:
-            self._inbox.put(lambda: self._cared(node, time.monotonic() - begin, message, failed=failed))
+            self._inbox.put(lambda: self._maintenance_ended(node, time.monotonic() - begin, message, failed=failed))
 
-    def _shop(self) -> Workshop:
+    def _turn_context(self) -> TurnContext:
         def committed(node: str) -> None:
             self._inbox.put(lambda: self._committed(node))
 
-        return Workshop(self.project, self.options.turn_seconds, self._stop, self._session, self.emit, committed)
+        return TurnContext(self.project, self.options.turn_seconds, self._stop, self._session, self.emit, committed)
 
     def _ended(self, ended: EndedTurn, number: int) -> None:
         moment = time.time()
         # What another process has written is no longer unread.
-        self._happened += 1
-        if ended.shown:
+        self._event_count += 1
+        if ended.is_shown:
             self._last_turn = time.monotonic()
             message = ended.message if ended.status.failed else ""
             self.emit(NodeTurnFinished(ended.node, number, ended.status, ended.seconds, ended.more, message, now()))
         if ended.holder is not None:
             self.queue.stand_by(ended.node, moment, ended.holder, up_to_date=not ended.locked)
         elif ended.status.failed and ended.message != INTERRUPTED:
-            self.queue.fail(ended.node, moment, ended.message, heals=heals(ended.findings))
+            self.queue.fail(ended.node, moment, ended.message, heals=may_recover(ended.findings))
         else:
             self.queue.succeed(ended.node, moment, more=ended.more)
         if ended.committed:
@@ -448,9 +450,9 @@ class LiveProject:
         moment = time.time()
         self.queue.committed(node, moment)
         if not node.startswith(TESTS):
-            self.queue.due(f"{TESTS}{node}", f"{shown_name(node)} committed", moment)
+            self.queue.mark_due(f"{TESTS}{node}", f"{shown_name(node)} committed", moment)
 
-    def _cared(self, node: str, seconds: float, message: str, *, failed: bool) -> None:
+    def _maintenance_ended(self, node: str, seconds: float, message: str, *, failed: bool) -> None:
         self._last_turn = time.monotonic()
         self.emit(MaintenanceFinished(node, seconds, message, failed, now()))
         self.queue.maintained(node, time.time())

@@ -29,7 +29,7 @@ from engine.events import (
     TestFinished,
 )
 from engine.runtime.queue.live_nodes import LiveNode
-from engine.secrets import scrub
+from engine.secrets.scrubber import scrub
 from engine.spark.exceptions import error_text
 from engine.state.lock_holder import LockHolder, TableLockedError
 
@@ -46,7 +46,7 @@ _log = logging.getLogger("engine.api")
 
 
 @dataclass(frozen=True, slots=True)
-class Workshop:
+class TurnContext:
     """What turns are made with.
 
     Attributes:
@@ -63,8 +63,8 @@ class Workshop:
     committed: Callable[[str], None]
 
     @contextmanager
-    def opening(self, *arguments: Any, **named: Any) -> Iterator[SparkSession]:
-        with self.session.run(*arguments, **{**named, "brief": False}) as spark:
+    def opening(self, *arguments: Any, **keywords: Any) -> Iterator[SparkSession]:
+        with self.session.run(*arguments, **{**keywords, "brief": False}) as spark:
             yield spark
 
 
@@ -77,7 +77,7 @@ class EndedTurn:
         committed: its model wrote something that was not announced (`Workshop.committed`).
         holder: the process that writes its table, so that the node is on standby; None: it is not.
         locked: that process had the table during the turn; False: the turn found it free, and nothing to do.
-        shown: listeners know of the turn.
+        is_shown: listeners know of the turn.
     """
 
     node: str
@@ -89,7 +89,7 @@ class EndedTurn:
     committed: bool = False
     holder: LockHolder | None = None
     locked: bool = False
-    shown: bool = True
+    is_shown: bool = True
 
 
 @dataclass(slots=True)
@@ -117,11 +117,11 @@ class Standby:
 
 
 @dataclass(slots=True)
-class _HeardTurn:
-    shop: Workshop
+class _ObservedTurn:
+    context: TurnContext
     node: LiveNode
     standby: Standby | None
-    begun: float = field(default_factory=time.monotonic)
+    began: float = field(default_factory=time.monotonic)
     findings: list[Diagnostic] = field(default_factory=list)
     committed: bool = False
 
@@ -134,7 +134,7 @@ class _HeardTurn:
         if isinstance(event, ModelFinished) and event.status is Status.SUCCESS:
             # Rows that wait for tests of the same turn cannot be read yet.
             if self.node.run == (event.node,) == (self.node.id,):
-                self.shop.committed(event.node)
+                self.context.committed(event.node)
             else:
                 self.committed = True
         if not isinstance(event, (RunStarted, StepStarted, RunFinished)):
@@ -144,30 +144,34 @@ class _HeardTurn:
         if self.standby is not None and not self.standby.ended:
             self.standby.withheld.append(event)
         else:
-            self.shop.emit(event)
+            self.context.emit(event)
 
-    def opening(self, *arguments: Any, **named: Any) -> AbstractContextManager[SparkSession]:
+    def opening(self, *arguments: Any, **keywords: Any) -> AbstractContextManager[SparkSession]:
         if self.standby is not None:
-            self.standby.end(self.shop.emit, took_over=True)
-        return self.shop.opening(*arguments, **named)
+            self.standby.end(self.context.emit, took_over=True)
+        return self.context.opening(*arguments, **keywords)
 
-    def failed(self, found: Sequence[Diagnostic]) -> EndedTurn:
-        if self.shop.stop.is_set():
+    def failed(self, findings: Sequence[Diagnostic]) -> EndedTurn:
+        if self.context.stop.is_set():
             return self.ended(Status.SKIPPED, INTERRUPTED)
-        self.findings = list(found)
-        for one in found:
+        self.findings = list(findings)
+        for one in findings:
             self._emit(Diagnosed(one))
-        return self.ended(Status.ERROR, found[0].message)
+        return self.ended(Status.ERROR, findings[0].message)
 
-    def ended(self, status: Status, message: str = "", **more: Any) -> EndedTurn:
-        if self.standby is not None and more.get("holder") is None:
-            self.standby.end(self.shop.emit, took_over=not status.failed and message != INTERRUPTED)
-        shown = self.standby is None or self.standby.ended
-        seconds = time.monotonic() - self.begun
-        return EndedTurn(self.node.id, status, seconds, tuple(self.findings), message, shown=shown, **more)
+    def ended(self, status: Status, message: str = "", **details: Any) -> EndedTurn:
+        if self.standby is not None and details.get("holder") is None:
+            self.standby.end(self.context.emit, took_over=not status.failed and message != INTERRUPTED)
+        is_shown = self.standby is None or self.standby.ended
+        seconds = time.monotonic() - self.began
+        return EndedTurn(self.node.id, status, seconds, tuple(self.findings), message, is_shown=is_shown, **details)
 
     def ended_with(self, results: RunResults) -> EndedTurn:
-        if self.standby is not None and not self.standby.ended and _stays(self.standby.holder, results, self.node):
+        if (
+            self.standby is not None
+            and not self.standby.ended
+            and _stays_on_standby(self.standby.holder, results, self.node)
+        ):
             return self.ended(Status.UNCHANGED, holder=self.standby.holder)
         failed = [result for result in results.results if result.status.failed]
         for result in failed:
@@ -180,36 +184,36 @@ class _HeardTurn:
 
 
 def run_turn(
-    shop: Workshop, compiled: Compiled, node: LiveNode, within: Sequence[str], standby: Standby | None = None
+    context: TurnContext, compiled: Compiled, node: LiveNode, within: Sequence[str], standby: Standby | None = None
 ) -> EndedTurn:
     """Run a node as `build -s NODE` would; whatever happens ends only this turn."""
     from engine.runtime.build import Turn
 
-    heard = _HeardTurn(shop, node, standby)
-    turn = Turn(shop.seconds, shop.stop)
+    observed = _ObservedTurn(context, node, standby)
+    turn = Turn(context.seconds, context.stop)
     try:
-        results = shop.project.execute(
-            "build", compiled, node.run, heard.hear, heard.opening, within=within, turn=turn, threads=1
+        results = context.project.execute(
+            "build", compiled, node.run, observed.hear, observed.opening, within=within, turn=turn, threads=1
         )
     except TableLockedError as error:
         if error.holder is None or error.holder.is_this_process:
-            return heard.failed(error.diagnostics)
-        return heard.ended(Status.UNCHANGED, holder=error.holder, locked=True)
+            return observed.failed(error.diagnostics)
+        return observed.ended(Status.UNCHANGED, holder=error.holder, locked=True)
     except EngineError as error:
-        return heard.failed(error.diagnostics)
+        return observed.failed(error.diagnostics)
     except Exception as error:  # noqa: BLE001 - it ends this turn; the others run
-        _log.error("a turn of %s", node.id, exc_info=error)
-        return heard.failed((_internal(error),))
-    return heard.ended_with(results)
+        _log.error("run of %s", node.id, exc_info=error)
+        return observed.failed((_internal(error),))
+    return observed.ended_with(results)
 
 
-def _stays(holder: LockHolder, results: RunResults, node: LiveNode) -> bool:
+def _stays_on_standby(holder: LockHolder, results: RunResults, node: LiveNode) -> bool:
     """Whether a node stays on standby although its table is free: the holder comes back for what arrives next."""
     unchanged = all(result.status is Status.UNCHANGED for result in results.results)
     return unchanged and node.schedule is None and holder.keeps_running and holder.may_live
 
 
-def maintain_turn(shop: Workshop, compiled: Compiled, node: str, within: Sequence[str]) -> tuple[str, bool]:
+def maintain_turn(context: TurnContext, compiled: Compiled, node: str, within: Sequence[str]) -> tuple[str, bool]:
     """Maintain the tables of a model; return what was done, in words, and whether it failed."""
     from engine.runtime.context.run_context import jar_sets
     from engine.runtime.operations.maintain import Care, maintain
@@ -220,10 +224,10 @@ def maintain_turn(shop: Workshop, compiled: Compiled, node: str, within: Sequenc
         return "", False
     # The session is that of turns: another one would be opened in its place.
     target = session_target(compiled, within)
-    read = [found for one in within if isinstance(found := manifest.nodes[one], Model | DataTest)]
-    opening = partial(shop.opening, sets=jar_sets(manifest, read))
+    read_nodes = [findings for one in within if isinstance(findings := manifest.nodes[one], Model | DataTest)]
+    opening = partial(context.opening, sets=jar_sets(manifest, read_nodes))
     try:
-        done = list(maintain(manifest, target, [model], shop.project.target_dir, Care(), opening))
+        maintained = list(maintain(manifest, target, [model], context.project.target_dir, Care(), opening))
     except TableLockedError:
         # Whoever has the table maintains it too, or it is done after further commits.
         return "", False
@@ -232,20 +236,20 @@ def maintain_turn(shop: Workshop, compiled: Compiled, node: str, within: Sequenc
     except Exception as error:  # noqa: BLE001 - as for a turn
         _log.error("maintenance of %s", node, exc_info=error)
         return _internal(error).message, True
-    return "; ".join(filter(None, map(_summary, done))), any(one.error for one in done)
+    return "; ".join(filter(None, map(_summary, maintained))), any(one.error for one in maintained)
 
 
-def _summary(done: Cared) -> str:
-    if done.error:
-        return f"{done.table}: {done.error}"
+def _summary(maintained: Cared) -> str:
+    if maintained.error:
+        return f"{maintained.table}: {maintained.error}"
     parts = {
-        f"small files {done.joined} -> {done.into}": done.joined,
-        f"manifests rewritten {done.manifests}": done.manifests,
-        f"snapshots expired {done.expired}": done.expired,
-        f"orphan files removed {done.orphans}": done.orphans,
+        f"small files {maintained.joined} -> {maintained.into}": maintained.joined,
+        f"manifests rewritten {maintained.manifests}": maintained.manifests,
+        f"snapshots expired {maintained.expired}": maintained.expired,
+        f"orphan files removed {maintained.orphans}": maintained.orphans,
     }
     text = ", ".join(part for part, count in parts.items() if count)
-    return f"{done.table}: {text}" if text else ""
+    return f"{maintained.table}: {text}" if text else ""
 
 
 def _internal(error: Exception) -> Diagnostic:
@@ -255,5 +259,5 @@ def _internal(error: Exception) -> Diagnostic:
 
 def _status(results: RunResults, node: LiveNode) -> Status:
     own = [result for result in results.results if result.node == node.id]
-    found = own or list(results.results)
-    return found[0].status if found else Status.UNCHANGED
+    findings = own or list(results.results)
+    return findings[0].status if findings else Status.UNCHANGED

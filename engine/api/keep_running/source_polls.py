@@ -20,7 +20,7 @@ TOPICS_EVERY = 0.5
 # Topics to which nothing came for so many seconds are asked half as often; where a broker says when something comes,
 # they are asked for what it does not say: partitions, topics that were recreated.
 QUIET_SECONDS = 60.0
-TOLD_EVERY = 2.0
+NOTIFIED_EVERY = 2.0
 # Topics to which records come all the time are asked at most so often.
 _LEAST_SECONDS = 0.2
 # How long the end of the thread may take.
@@ -38,13 +38,13 @@ class SourcePolls:
     place: Place
     arrived: Callable[[str], None]
     _sources: dict[str, Source] = field(default_factory=dict)
-    _seen: dict[str, Hashable] = field(default_factory=dict)
-    _asked: dict[str, float] = field(default_factory=dict)
+    _last_values: dict[str, Hashable] = field(default_factory=dict)
+    _asked_at: dict[str, float] = field(default_factory=dict)
     _folders: FolderTimes = field(default_factory=FolderTimes)
     _topics: TopicThread | None = None
     # Which folder a path means is decided by what exists: asked now and then.
-    _tops: dict[str, str | None] = field(default_factory=dict)
-    _topped: float = 0.0
+    _top_folders: dict[str, str | None] = field(default_factory=dict)
+    _top_folders_read: float = 0.0
 
     def follow(self, manifest: Manifest, sources: Iterable[str], place: Place) -> None:
         from engine.compile import Source
@@ -52,31 +52,31 @@ class SourcePolls:
         self.close()
         self.place = place
         self._sources = {i: node for i in sources if isinstance(node := manifest.nodes[i], Source)}
-        self._tops = {}
-        self._seen = {i: seen for i, seen in self._seen.items() if i in self._sources}
+        self._top_folders = {}
+        self._last_values = {i: last_values for i, last_values in self._last_values.items() if i in self._sources}
         topics = {i: source for i, source in self._sources.items() if polled(source.spec)}
         self._topics = (
             TopicThread({i: source.spec for i, source in topics.items()}, place, self.arrived) if topics else None
         )
 
     def changed(self, now: float) -> list[str]:
-        found = []
-        if not self._tops or now - self._topped >= UNKNOWN_EVERY:
-            self._tops = {i: top_folder(source.spec, self.place) for i, source in self._sources.items()}
-            self._topped = now
-        for id_, top in self._tops.items():
+        changed_sources = []
+        if not self._top_folders or now - self._top_folders_read >= UNKNOWN_EVERY:
+            self._top_folders = {i: top_folder(source.spec, self.place) for i, source in self._sources.items()}
+            self._top_folders_read = now
+        for id_, top in self._top_folders.items():
             if self._topics is not None and self._topics.knows(id_):
                 continue
             value = self._folders.poll(top) if top is not None else None
             if value is None:
-                if now - self._asked.get(id_, now - UNKNOWN_EVERY) >= UNKNOWN_EVERY:
-                    self._asked[id_] = now
-                    found.append(id_)
-            elif self._seen.get(id_) != value:
-                if id_ in self._seen:
-                    found.append(id_)
-                self._seen[id_] = value
-        return found
+                if now - self._asked_at.get(id_, now - UNKNOWN_EVERY) >= UNKNOWN_EVERY:
+                    self._asked_at[id_] = now
+                    changed_sources.append(id_)
+            elif self._last_values.get(id_) != value:
+                if id_ in self._last_values:
+                    changed_sources.append(id_)
+                self._last_values[id_] = value
+        return changed_sources
 
     def close(self) -> None:
         """End the thread."""
@@ -88,16 +88,16 @@ class SourcePolls:
 class TopicThread:
     """Asks where topics end, without Java, and remembers which of them can be asked so."""
 
-    def __init__(self, specs: dict[str, SourceSpec], place: Place, arrived: Callable[[str], None]) -> None:
+    def __init__(self, specs: dict[str, SourceSpec], place: Place, last_arrival: Callable[[str], None]) -> None:
         self._specs = specs
-        self._place, self._arrived = place, arrived
-        self._known: set[str] = set(self._specs)
+        self._place, self._arrived = place, last_arrival
+        self._pollable: set[str] = set(self._specs)
         self._closed = threading.Event()
         self._thread = threading.Thread(target=self._follow, name="topics", daemon=True)
         self._thread.start()
 
     def knows(self, id_: str) -> bool:
-        return id_ in self._known
+        return id_ in self._pollable
 
     def close(self) -> None:
         """End the thread; one that waits for a broker ends with the process."""
@@ -105,27 +105,27 @@ class TopicThread:
         self._thread.join(0.1)
 
     def _follow(self) -> None:
-        seen: dict[str, Hashable] = {}
-        polls, arrived = OpenPolls(), time.monotonic()
-        while self._waited(polls, time.monotonic() - arrived):
+        last_values: dict[str, Hashable] = {}
+        polls, last_arrival = OpenPolls(), time.monotonic()
+        while self._wait_until_due(polls, time.monotonic() - last_arrival):
             begin = time.monotonic()
             for id_, value in polls.ends(self._specs, self._place).items():
                 if value is None:
-                    self._known.discard(id_)
+                    self._pollable.discard(id_)
                     continue
-                self._known.add(id_)
-                if seen.get(id_, value) != value:
-                    arrived = begin
+                self._pollable.add(id_)
+                if last_values.get(id_, value) != value:
+                    last_arrival = begin
                     self._arrived(id_)
-                seen[id_] = value
+                last_values[id_] = value
             # A slow broker is asked less often.
             self._closed.wait(min(max(time.monotonic() - begin, _LEAST_SECONDS), 30.0))
 
-    def _waited(self, polls: OpenPolls, quiet: float) -> bool:
+    def _wait_until_due(self, polls: OpenPolls, quiet: float) -> bool:
         """Wait until topics should be asked, `quiet` seconds after something came last; False: the thread ends."""
         pause = TOPICS_EVERY if quiet < QUIET_SECONDS else 2 * TOPICS_EVERY
-        deadline = time.monotonic() + (TOLD_EVERY if polls.waits else pause)
-        while not self._closed.is_set() and (left := deadline - time.monotonic()) > 0:
-            if polls.wait(min(left, _STEP_SECONDS)):
+        deadline = time.monotonic() + (NOTIFIED_EVERY if polls.waits else pause)
+        while not self._closed.is_set() and (seconds_left := deadline - time.monotonic()) > 0:
+            if polls.wait(min(seconds_left, _STEP_SECONDS)):
                 break
         return not self._closed.is_set()

@@ -25,31 +25,33 @@ if TYPE_CHECKING:
 _FILE = "durations.json"
 _FIRST, _CONTINUED = "from the first row", "continued"
 # Runs of a model that are kept.
-_KEPT = 5
+_RUNS_STORED = 5
 _MINUTE, _HOUR = 60, 3600
 _WITH_DECIMALS = 10
 
 
 def note_durations(folder: Path | None, manifest: Manifest, target: str, events: Iterable[Event]) -> None:
     """Remember how long the models of a run took; a failure to do so is ignored."""
-    begun = set()
-    taken: dict[str, tuple[str, float]] = {}
+    restarted = set()
+    seconds_by_node: dict[str, tuple[str, float]] = {}
     for event in events:
         if isinstance(event, BatchCommitted) and event.batch_id == 0:
-            begun.add(event.node)
+            restarted.add(event.node)
         elif isinstance(event, ModelFinished) and event.status is Status.SUCCESS:
-            continued = event.kind == Materialized.STREAMING_TABLE and event.node not in begun
-            taken[event.node] = (_CONTINUED if continued else _FIRST, round(event.seconds, 2))
-    if folder is None or not taken:
+            continued = event.kind == Materialized.STREAMING_TABLE and event.node not in restarted
+            seconds_by_node[event.node] = (_CONTINUED if continued else _FIRST, round(event.seconds, 2))
+    if folder is None or not seconds_by_node:
         return
-    every = _kept(folder)
-    known = {node: kept for node, kept in _mapping(every.get(target)).items() if node in manifest.nodes}
-    for node, (kind, seconds) in taken.items():
-        own = _mapping(known.get(node))
-        known[node] = {**own, kind: [*_numbers(own.get(kind)), seconds][-_KEPT:]}
+    durations_by_target = _read_durations(folder)
+    durations = {
+        node: record for node, record in _mapping(durations_by_target.get(target)).items() if node in manifest.nodes
+    }
+    for node, (kind, seconds) in seconds_by_node.items():
+        node_durations = _mapping(durations.get(node))
+        durations[node] = {**node_durations, kind: [*_numbers(node_durations.get(kind)), seconds][-_RUNS_STORED:]}
     try:
         with TargetFolder(folder) as cache:
-            cache.write(_FILE, json.dumps({**every, target: known}).encode())
+            cache.write(_FILE, json.dumps({**durations_by_target, target: durations}).encode())
     except (EngineError, OSError):
         return
 
@@ -58,18 +60,20 @@ def expected_seconds(folder: Path | None, manifest: Manifest, target: str, plan:
     """Return the seconds that models of a plan will take, by id: the median of the last runs."""
     from engine.plan import ActionKind
 
-    known = _mapping(_kept(folder).get(target)) if folder is not None else {}
-    found = {}
-    for action in plan.actions.values() if known else ():
+    durations = _mapping(_read_durations(folder).get(target)) if folder is not None else {}
+    expected = {}
+    for action in plan.actions.values() if durations else ():
         node = manifest.nodes[action.node]
         if action.refusals or action.unchanged or not isinstance(node, Model):
             continue
         streams = {ActionKind.RESUME: _CONTINUED, ActionKind.CREATE: _FIRST, ActionKind.REFRESH: _FIRST}
         kind = streams.get(action.kind, "") if node.streaming else _FIRST
-        taken = _numbers(_mapping(known.get(node.id)).get(kind)) if action.kind is not ActionKind.EMPTY else ()
-        if taken:
-            found[node.id] = median(taken)
-    return found
+        seconds_by_node = (
+            _numbers(_mapping(durations.get(node.id)).get(kind)) if action.kind is not ActionKind.EMPTY else ()
+        )
+        if seconds_by_node:
+            expected[node.id] = median(seconds_by_node)
+    return expected
 
 
 def total_seconds(manifest: Manifest, seconds: Mapping[str, float], threads: int = THREADS) -> float | None:
@@ -92,7 +96,7 @@ def seconds_text(seconds: float) -> str:
     return f"{seconds:.1f} s" if seconds < _WITH_DECIMALS else f"{seconds:.0f} s"
 
 
-def _kept(folder: Path) -> Mapping[str, Any]:
+def _read_durations(folder: Path) -> Mapping[str, Any]:
     try:
         with TargetFolder(folder) as cache:
             text = cache.read(_FILE)

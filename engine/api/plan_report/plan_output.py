@@ -11,7 +11,7 @@ from engine.api.plan_report.durations import seconds_text
 from engine.characters import one_line
 from engine.compile import Manifest, Model, UnitTest
 from engine.compile.artifacts.dbt_manifest import unique_id
-from engine.compile.nodes.fingerprint import published
+from engine.compile.nodes.fingerprint import published_facts
 
 if TYPE_CHECKING:
     from engine.plan import Action, Plan, Unread
@@ -23,7 +23,7 @@ _NONE: Mapping[str, float] = {}
 
 
 def plan_record(
-    manifest: Manifest, action: Action, *, diff: bool = False, about: Mapping[str, float] = _NONE
+    manifest: Manifest, action: Action, *, diff: bool = False, seconds_by_node: Mapping[str, float] = _NONE
 ) -> dict[str, Any]:
     node = manifest.nodes[action.node]
     record: dict[str, Any] = {
@@ -43,10 +43,10 @@ def plan_record(
             {"name": one.name, "columns": one.columns if one.columns is None else list(one.columns)} for one in affected
         ],
         "exposures": list(exposures),
-        "reads": [{"name": u.name, "what": u.what or None, "new": u.count, "rows": u.rows} for u in action.unread],
+        "reads": [{"name": u.name, "what": u.unit or None, "new": u.count, "rows": u.rows} for u in action.unread],
         "writes": action.writes or None,
         "rows": action.rows,
-        "about_seconds": about.get(node.id),
+        "about_seconds": seconds_by_node.get(node.id),
         "deferred": deferred_inputs(manifest, node.id),
         "refusals": [refusal.to_dict() for refusal in action.refusals],
         **({"diff": list(plan_diff(manifest, action))} if diff else {}),
@@ -58,27 +58,27 @@ def plan_lines(
     plan: Plan,
     *,
     diff: bool = False,
-    about: Mapping[str, float] = _NONE,
+    seconds_by_node: Mapping[str, float] = _NONE,
     total: float | None = None,
 ) -> Iterator[str]:
     """Return the plan as text: a line a model, its reasons and what it reads below it; tests are counted."""
-    counted: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     for action in plan.actions.values():
         node = manifest.nodes[action.node]
         if not isinstance(node, Model):
             kind = "unit test" if isinstance(node, UnitTest) else "data test"
-            counted[f"cached {kind}" if action.unchanged else kind] += 1
+            counts[f"cached {kind}" if action.unchanged else kind] += 1
             continue
         word = plan_word(action)
-        counted[word] += 1
-        time = f" (about {seconds_text(about[node.id])})" if node.id in about else ""
+        counts[word] += 1
+        time = f" (about {seconds_text(seconds_by_node[node.id])})" if node.id in seconds_by_node else ""
         yield one_line(f"{word:<10} {node.materialized.value} {node.relation}{time}")
         yield from (f"{'':<10} {one_line(detail)}" for detail in plan_details(manifest, action))
         if diff:
             yield from (f"{'':<10} {one_line(line)}" for line in plan_diff(manifest, action))
-    if counted:
+    if counts:
         yield ", ".join(
-            f"{number} {word}{'s' if 'test' in word and number > 1 else ''}" for word, number in counted.items()
+            f"{number} {word}{'s' if 'test' in word and number > 1 else ''}" for word, number in counts.items()
         ) + (f"; about {seconds_text(total)}" if total is not None else "")
 
 
@@ -116,8 +116,8 @@ def plan_effects(manifest: Manifest, action: Action) -> tuple[tuple[AffectedMode
         return (), ()
     from engine.plan.edits.affected_columns import affected_exposures, affected_models
 
-    found = affected_models(manifest, node, comparison.before)
-    return found, affected_exposures(manifest, node, comparison.before, found)
+    affected = affected_models(manifest, node, comparison.before)
+    return affected, affected_exposures(manifest, node, comparison.before, affected)
 
 
 def plan_reads(action: Action) -> Iterator[str]:
@@ -131,7 +131,7 @@ def plan_diff(manifest: Manifest, action: Action) -> tuple[str, ...]:
     from engine.plan.edits.definition_diff import definition_diff
 
     # Facts of an artifact have no credentials.
-    return definition_diff(published(comparison.before), published(node.facts))
+    return definition_diff(published_facts(comparison.before), published_facts(node.facts))
 
 
 def plan_word(action: Action) -> str:
@@ -148,14 +148,14 @@ def plan_summary(manifest: Manifest, plan: Plan, total: float | None = None) -> 
         plan: of it.
         total: seconds; None: not known.
     """
-    counted: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     tests = 0
     for action in plan.actions.values():
         if isinstance(manifest.nodes[action.node], Model):
-            counted[plan_word(action)] += 1
+            counts[plan_word(action)] += 1
         else:
             tests += not action.unchanged
-    parts = [f"{counted[word]:,} {word}" for word in sorted(counted, key=rejected_first)]
+    parts = [f"{counts[word]:,} {word}" for word in sorted(counts, key=rejected_first)]
     parts += [f"{tests:,} {'test runs' if tests == 1 else 'tests run'}"] if tests else []
     return ", ".join(parts) + (f"; about {seconds_text(total)}" if total is not None else "")
 
@@ -169,20 +169,20 @@ def _if_changed(manifest: Manifest, action: Action) -> Iterator[str]:
     node = manifest.nodes[action.node]
     if isinstance(node, Model) and not node.streaming and plan_word(action) == "rebuild":
         names = list(dict.fromkeys(item.name for item in node.inputs))
-        shown = " or ".join([*names[:_NAMED], *(["others"] if len(names) > _NAMED else [])])
-        if shown and node.computed_when_read:
-            yield f"created again if the columns of {shown} change"
-        elif shown and node.write.history:
-            yield f"compared again if {shown} has changed by then"
-        elif shown:
-            yield f"computed again if {shown} has changed by then"
+        inputs = " or ".join([*names[:_NAMED], *(["others"] if len(names) > _NAMED else [])])
+        if inputs and node.computed_when_read:
+            yield f"recreated if the columns of {inputs} change"
+        elif inputs and node.write.history:
+            yield f"compared again if {inputs} has changed by then"
+        elif inputs:
+            yield f"recomputed if {inputs} has changed by then"
 
 
 def _reads(unread: Unread) -> str:
     if unread.count is None:
-        return f"what is new in {unread.name}"
+        return f"new data in {unread.name}"
     names = ", ".join(unread.names)
     more = f": {names}{', ...' if unread.count > len(unread.names) else ''}" if names else ""
-    what = unread.what[:-1] if unread.count == 1 else unread.what
+    unit = unread.unit[:-1] if unread.count == 1 else unread.unit
     rows = f" ({unread.rows:,} row{'' if unread.rows == 1 else 's'})" if unread.rows else ""
-    return f"{unread.count:,} new {what} of {unread.name}{rows}{more}"
+    return f"{unread.count:,} new {unit} of {unread.name}{rows}{more}"

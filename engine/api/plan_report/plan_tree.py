@@ -68,12 +68,12 @@ class TreeOptions:
 
 def plan_tree(manifest: Manifest, plan: Plan, options: TreeOptions) -> Iterator[TreeLine]:
     """Yield a tree; a model that reads several others is below the deepest, and a line of it names the rest."""
-    shown = [
+    nodes = [
         node
         for node, action in plan.actions.items()
         if isinstance(manifest.nodes[node], Model) and (options.unchanged or plan_word(action) != "unchanged")
     ]
-    places = tree_places(manifest, shown)
+    places = tree_places(manifest, nodes)
     above = {place.above for place in places.values()}
     rails: list[str] = []
     for node, last in in_tree_order(places):
@@ -121,22 +121,22 @@ def _labelled(label: str, texts: Iterable[str]) -> Iterator[tuple[str, str]]:
         yield "" if number else label, text
 
 
-def tree_places(manifest: Manifest, shown: Iterable[str]) -> dict[str, TreePlace]:
+def tree_places(manifest: Manifest, nodes: Iterable[str]) -> dict[str, TreePlace]:
     """Return each model's place: below the longest way from a root; of equals, the last in project order."""
     places: dict[str, TreePlace] = {}
     reads: dict[str, dict[str, None]] = {}
-    wanted = set(shown)
-    numbers = {node: number for number, node in enumerate(manifest.order if wanted else ())}
+    tree_nodes = set(nodes)
+    numbers = {node: number for number, node in enumerate(manifest.order if tree_nodes else ())}
     for node in numbers:
-        found: dict[str, None] = {}
+        nearest: dict[str, None] = {}
         for parent in manifest.parents(node):
-            found |= {parent: None} if parent in places else reads.get(parent, {})
-        reads[node] = found
-        if node not in wanted:
+            nearest |= {parent: None} if parent in places else reads.get(parent, {})
+        reads[node] = nearest
+        if node not in tree_nodes:
             continue
-        above = max(found, key=lambda parent: (places[parent].depth, numbers[parent]), default="")
+        above = max(nearest, key=lambda parent: (places[parent].depth, numbers[parent]), default="")
         depth = places[above].depth + 1 if above else 0
-        places[node] = TreePlace(above, depth, tuple(parent for parent in found if parent != above))
+        places[node] = TreePlace(above, depth, tuple(parent for parent in nearest if parent != above))
     return places
 
 
@@ -145,11 +145,11 @@ def in_tree_order(places: Mapping[str, TreePlace]) -> list[tuple[str, bool]]:
     below: dict[str, list[str]] = {}
     for node, place in places.items():
         below.setdefault(place.above, []).append(node)
-    found = []
-    left = [(node, node == below[""][-1]) for node in reversed(below.get("", []))]
-    while left:
-        node, last = left.pop()
-        found.append((node, last))
+    nearest = []
+    pending_nodes = [(node, node == below[""][-1]) for node in reversed(below.get("", []))]
+    while pending_nodes:
+        node, last = pending_nodes.pop()
+        nearest.append((node, last))
         children = below.get(node, [])
-        left += [(child, child == children[-1]) for child in reversed(children)]
-    return found
+        pending_nodes += [(child, child == children[-1]) for child in reversed(children)]
+    return nearest

@@ -5,40 +5,48 @@ from __future__ import annotations
 from collections import Counter
 
 from engine.api import Selection
-from engine.cli.command_setup import CommandSettings, Failed, Warnings, compiled, deferred, hearing, selected
+from engine.cli.command_setup import (
+    CommandSettings,
+    Failed,
+    Warnings,
+    compile_and_report,
+    defer_and_report,
+    select_and_report,
+    template_output,
+)
 from engine.cli.console.safe_output import write, write_json
 from engine.compile import Manifest, Model
 from engine.compile.selection.check_selectors import selector_faults
 from engine.errors import Diagnostic
 
 
-def parse(chosen: CommandSettings, wanted: Selection) -> None:
-    manifest, _ = _compiled(chosen, wanted, must_hold=True)
-    faults = _selectors(chosen, wanted, manifest)
-    chosen.out.say(_found(manifest, faults))
+def parse(settings: CommandSettings, selection: Selection) -> None:
+    manifest, _ = _compiled(settings, selection, fail_on_errors=True)
+    faults = _selectors(settings, selection, manifest)
+    settings.out.say(_summary(manifest, faults))
     if any(fault.is_error for fault in faults):
         raise Failed
 
 
-def compile_(chosen: CommandSettings, wanted: Selection, *, as_json: bool) -> bool:
+def compile_(settings: CommandSettings, selection: Selection, *, as_json: bool) -> bool:
     """Report what is wrong, write the artifacts, and print the SQL of what is selected; False if there are errors."""
     from engine.compile.artifacts.write_artifacts import write_artifacts
 
-    manifest, nodes = _compiled(chosen, wanted, must_hold=False, defer=True)
-    write_artifacts(manifest, chosen.target_dir)
+    manifest, nodes = _compiled(settings, selection, fail_on_errors=False, defer=True)
+    write_artifacts(manifest, settings.target_dir)
     for model in (manifest.nodes[node] for node in nodes):
         if isinstance(model, Model) and model.sql:
             _print(model, as_json=as_json)
-    faults = _selectors(chosen, wanted, manifest)
-    chosen.out.say(_found(manifest, faults))
+    faults = _selectors(settings, selection, manifest)
+    settings.out.say(_summary(manifest, faults))
     return not manifest.errors and not any(fault.is_error for fault in faults)
 
 
-def compile_inline(chosen: CommandSettings, sql: str, *, as_json: bool) -> None:
+def compile_inline(settings: CommandSettings, sql: str, *, as_json: bool) -> None:
     from engine.api.inline_query import compile_query
 
-    with hearing(chosen):
-        _, model = compile_query(chosen.project, sql)
+    with template_output(settings):
+        _, model = compile_query(settings.project, sql)
     if as_json:
         write_json({"event": "Compiled", "node": "inline", "sql": model.sql})
     else:
@@ -46,15 +54,15 @@ def compile_inline(chosen: CommandSettings, sql: str, *, as_json: bool) -> None:
 
 
 def _compiled(
-    chosen: CommandSettings, wanted: Selection, *, must_hold: bool, defer: bool = False
+    settings: CommandSettings, selection: Selection, *, fail_on_errors: bool, defer: bool = False
 ) -> tuple[Manifest, list[str]]:
     """The project and the selected nodes; none without a selection."""
-    if not (wanted.select or wanted.exclude or wanted.selector):
-        return compiled(chosen, must_hold=must_hold).manifest, []
-    result = compiled(chosen, must_hold=must_hold, warnings=Warnings.SELECTED)
-    nodes = selected(chosen, result.manifest, wanted)
+    if not (selection.select or selection.exclude or selection.selector):
+        return compile_and_report(settings, fail_on_errors=fail_on_errors).manifest, []
+    result = compile_and_report(settings, fail_on_errors=fail_on_errors, warnings=Warnings.SELECTED)
+    nodes = select_and_report(settings, result.manifest, selection)
     if defer and not result.manifest.errors:
-        result = deferred(chosen, result, nodes, wanted)
+        result = defer_and_report(settings, result, nodes, selection)
     return result.manifest, nodes
 
 
@@ -65,17 +73,17 @@ def _print(model: Model, *, as_json: bool) -> None:
         write(f"-- {model.name}: {model.file}\n{model.sql.rstrip()}\n")
 
 
-def _selectors(chosen: CommandSettings, wanted: Selection, manifest: Manifest) -> tuple[Diagnostic, ...]:
+def _selectors(settings: CommandSettings, selection: Selection, manifest: Manifest) -> tuple[Diagnostic, ...]:
     """What is wrong with selectors.yml, where nothing was selected with it; it is printed."""
-    if wanted.select or wanted.exclude or wanted.selector:
+    if selection.select or selection.exclude or selection.selector:
         return ()
-    faults = selector_faults(chosen.root, manifest)
-    chosen.out.diagnostics(faults)
-    chosen.told([fault for fault in faults if not fault.is_error])
+    faults = selector_faults(settings.root, manifest)
+    settings.out.diagnostics(faults)
+    settings.note_shown_warnings([fault for fault in faults if not fault.is_error])
     return faults
 
 
-def _found(manifest: Manifest, faults: tuple[Diagnostic, ...]) -> str:
+def _summary(manifest: Manifest, faults: tuple[Diagnostic, ...]) -> str:
     errors = len(manifest.errors) + sum(fault.is_error for fault in faults)
     warnings = len(manifest.diagnostics) + len(faults) - errors
     # Counted by their ids: the nodes need not be decoded.
@@ -86,8 +94,10 @@ def _found(manifest: Manifest, faults: tuple[Diagnostic, ...]) -> str:
     ]  # fmt: skip
     if kinds["exposure"]:
         counts.append(_count(kinds["exposure"], "exposure"))
+    if kinds["sink"]:
+        counts.append(_count(kinds["sink"], "sink"))
     return f"Found {', '.join(counts)}; {_count(errors, 'error')}, {_count(warnings, 'warning')}"
 
 
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}{'' if number == 1 else 's'}"
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from engine.characters import one_line
-from engine.cli.command_setup import CommandSettings, Warnings, compiled
+from engine.cli.command_setup import CommandSettings, Warnings, compile_and_report
 from engine.cli.console.safe_output import Styled, write
 from engine.compile import Compiled
 from engine.lake.catalog.catalog_settings import CatalogConfig, is_local
@@ -14,41 +14,43 @@ from engine.project import is_project, missing_project
 from engine.runtime.operations.debug import Finding, checkup, machine
 
 
-def debug(chosen: CommandSettings, *, spark_conf: bool = False) -> bool:
+def debug(settings: CommandSettings, *, spark_conf: bool = False) -> bool:
     """Print what is checked; False if something will not do.
 
     In a folder that is not a project only the machine is checked, and nothing is made there.
     """
-    if not is_project(chosen.root):
-        finding = missing_project(chosen.root)
+    if not is_project(settings.root):
+        finding = missing_project(settings.root)
         _print([*machine(), Finding("project", False, finding.message, finding.hint)])
         return False
     if spark_conf:
         from engine.runtime.operations.submit import shown_conf
 
-        result = compiled(chosen, warnings=Warnings.DAILY)
-        for key, value in shown_conf(result.target, chosen.target_dir, result.manifest).items():
+        result = compile_and_report(settings, warnings=Warnings.DAILY)
+        for key, value in shown_conf(result.target, settings.target_dir, result.manifest).items():
             write(f"{key} {one_line(value)}")
         return True
-    result = compiled(chosen, must_hold=False, warnings=Warnings.DAILY)
+    result = compile_and_report(settings, fail_on_errors=False, warnings=Warnings.DAILY)
     target = result.target
-    return _print([*checkup(target, chosen.root, result.manifest), *_shared_schema(result, chosen)])
+    return _print([*checkup(target, settings.root, result.manifest), *_shared_schema(result, settings)])
 
 
-def _shared_schema(result: Compiled, chosen: CommandSettings) -> Iterator[Finding]:
+def _shared_schema(result: Compiled, settings: CommandSettings) -> Iterator[Finding]:
     """Other targets that write to the tables of this one; those that cannot be rendered here are not known."""
     from engine.compile.pipeline.compile_project import targets_of
 
-    own = result.target
-    others = (
+    this_target = result.target
+    other_targets = (
         other
-        for other, problems in targets_of(result.project, chosen.project.vars)
-        if other.name != own.name and not problems
+        for other, problems in targets_of(result.project, settings.project.vars)
+        if other.name != this_target.name and not problems
     )
-    for other in others:
-        if other.schema != own.schema or _place(other.catalog) != _place(own.catalog):
+    for other in other_targets:
+        if other.schema != this_target.schema or _place(other.catalog) != _place(this_target.catalog):
             continue
-        text = f"target '{other.name}' has the catalog and schema of '{own.name}': both write to the same tables"
+        text = (
+            f"target '{other.name}' has the catalog and schema of '{this_target.name}': both write to the same tables"
+        )
         yield Finding("targets", True, text, f"Give one of them another 'schema', such as {other.schema}_{other.name}.")
 
 

@@ -18,7 +18,14 @@ from typing import TYPE_CHECKING, Any
 
 from engine.api import Selection
 from engine.characters import one_line
-from engine.cli.command_setup import CommandSettings, Warnings, check_project, compiled, selected, unhandled
+from engine.cli.command_setup import (
+    CommandSettings,
+    Warnings,
+    check_project,
+    compile_and_report,
+    report_internal_error,
+    select_and_report,
+)
 from engine.cli.console.safe_output import json_text, write
 from engine.docs.page_access import VARIABLE, others_read
 from engine.docs.serve import SiteServer
@@ -27,6 +34,7 @@ from engine.target_folder import TargetFolder
 
 if TYPE_CHECKING:
     from engine.compile import Compiled
+    from engine.compile.selection.previous_state import Previous
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,35 +75,50 @@ def shown_link(server: SiteServer, place: LinkPlace, target_dir: Path) -> Iterat
 _SITE = "docs"
 
 
-def generate(chosen: CommandSettings) -> bool:
-    """Write the artifacts and the site; False if the project has errors, which the site shows."""
-    result = compiled(chosen, must_hold=False, warnings=Warnings.DAILY)
-    page = write_page(chosen, result)
-    chosen.out.say(f"Wrote {_shown(page, chosen)}; open it in a browser, or run engine docs serve")
+def generate(settings: CommandSettings, compare: Path | None = None) -> bool:
+    """Write the artifacts and the site; False if the project has errors, which the site shows.
+
+    Args:
+        settings: the shared options.
+        compare: folder of an earlier manifest.json; the site shows what differs from it.
+
+    Raises:
+        UsageError: there is no manifest.json to compare with.
+    """
+    from engine.compile.selection.previous_state import load_previous
+
+    # Read first: it may be the folder that is written.
+    earlier_project = None if compare is None else load_previous(compare, must_exist=True)
+    result = compile_and_report(settings, fail_on_errors=False, warnings=Warnings.DAILY)
+    page = write_page(settings, result, earlier_project)
+    settings.out.say(f"Wrote {_relative_path(page, settings)}; open it in a browser, or run engine docs serve")
     return not result.manifest.errors
 
 
-def write_page(chosen: CommandSettings, result: Compiled) -> Path:
+def write_page(settings: CommandSettings, result: Compiled, earlier_project: Previous | None = None) -> Path:
     from engine.compile.artifacts.write_artifacts import write_artifacts
     from engine.docs.catalog import write_catalog
+    from engine.docs.site.differences import differences
     from engine.docs.site.freshness_status import read_freshness
     from engine.docs.site.last_run import read_results, read_watermarks
     from engine.docs.site.shared_page_data import Facts
     from engine.docs.site.table_statistics import read_tables
     from engine.docs.site.write_site import write_site
+    from engine.runtime.context.run_history import read_history
     from engine.runtime.context.run_results import read_results as stored_results
 
-    manifest, folder = result.manifest, chosen.target_dir
+    manifest, folder = result.manifest, settings.target_dir
     write_artifacts(manifest, folder)
     tables = read_tables(manifest, result.target.catalog)
     if tables:
         write_catalog(manifest, tables, folder)
-    run = read_results(stored_results(folder))
+    run = read_results(stored_results(folder), read_history(folder))
     now, marks = datetime.now(UTC), read_watermarks(manifest, result.target)
-    return write_site(Facts(manifest, run, tables, read_freshness(folder), now, marks), folder / _SITE)
+    changes = None if earlier_project is None else differences(manifest, earlier_project)
+    return write_site(Facts(manifest, run, tables, read_freshness(folder), now, marks, changes), folder / _SITE)
 
 
-def serve(chosen: CommandSettings, port: int, *, reload: bool = True) -> None:
+def serve(settings: CommandSettings, port: int, *, reload: bool = True) -> None:
     """Serve the written site on this machine until Ctrl-C.
 
     Args:
@@ -109,26 +132,28 @@ def serve(chosen: CommandSettings, port: int, *, reload: bool = True) -> None:
     from engine.docs.page_access import page_access
     from engine.docs.serve import serving
 
-    check_project(chosen)
+    check_project(settings)
     access = page_access()
-    folder = chosen.target_dir / _SITE
-    if chosen.target_dir.is_symlink() or folder.is_symlink():
+    folder = settings.target_dir / _SITE
+    if settings.target_dir.is_symlink() or folder.is_symlink():
         hint = "Remove the link, then run engine docs generate."
-        raise UsageError("usage", f"{_shown(folder, chosen)} is a symbolic link, which is not served", hint)
+        raise UsageError("usage", f"{_relative_path(folder, settings)} is a symbolic link, which is not served", hint)
     if not (folder / "index.html").is_file():
         raise UsageError(
-            "usage", f"there is no documentation site in {_shown(folder, chosen)}", "Run engine docs generate first."
+            "usage",
+            f"there is no documentation site in {_relative_path(folder, settings)}",
+            "Run engine docs generate first.",
         )
     try:
-        following = _Following(chosen) if reload else None
-        version = following.version if following else None
+        regeneration = _SiteRegeneration(settings) if reload else None
+        version = regeneration.version if regeneration else None
         with (
             serving(folder, access, port, version=version) as server,
-            shown_link(server, SITE, chosen.target_dir) as shown,
+            shown_link(server, SITE, settings.target_dir) as page_link,
         ):
-            if following is not None:
-                Thread(target=following.follow, daemon=True).start()
-            write(f"Serving {_shown(folder, chosen)} at {shown} (Ctrl-C ends it)")
+            if regeneration is not None:
+                Thread(target=regeneration.follow, daemon=True).start()
+            write(f"Serving {_relative_path(folder, settings)} at {page_link} (Ctrl-C ends it)")
             server.serve_forever()
     except OSError as error:
         message = f"port {port} cannot be used: {error.strerror}"
@@ -141,12 +166,12 @@ def serve(chosen: CommandSettings, port: int, *, reload: bool = True) -> None:
 _RESULTS = ("run_results.json", "sources.json")
 
 
-class _Following:
-    def __init__(self, chosen: CommandSettings) -> None:
+class _SiteRegeneration:
+    def __init__(self, settings: CommandSettings) -> None:
         from engine.project.followed_files import FileFollower
 
-        self._chosen = chosen
-        self._files = FileFollower(chosen.root)
+        self._settings = settings
+        self._files = FileFollower(settings.root)
         self._results = self._stamps()
         self._server, self._count = secrets.token_hex(4), 0
 
@@ -159,18 +184,18 @@ class _Following:
             results = self._stamps()
             if files or results != self._results:
                 self._results = results
-                self._again()
+                self._rebuild_site()
 
-    def _again(self) -> None:
+    def _rebuild_site(self) -> None:
         try:
-            result = self._chosen.project.compile()
+            result = self._settings.project.compile()
             if not result.project.broken:
                 self._files.paths = result.project.paths
-            write_page(self._chosen, result)
+            write_page(self._settings, result)
         except EngineError as error:
-            self._chosen.out.diagnostics(error.diagnostics)
+            self._settings.out.diagnostics(error.diagnostics)
         except Exception as error:  # noqa: BLE001 - the written site is still served
-            unhandled(error, self._chosen)
+            report_internal_error(error, self._settings)
         else:
             self._count += 1
             changed = datetime.now().astimezone().strftime("%H:%M:%S")
@@ -179,15 +204,15 @@ class _Following:
     def _stamps(self) -> list[tuple[int, int] | None]:
         from engine.target_folder import TargetFolder
 
-        with TargetFolder(self._chosen.target_dir) as folder:
-            return [folder.seen(name) for name in _RESULTS]
+        with TargetFolder(self._settings.target_dir) as folder:
+            return [folder.file_stamp(name) for name in _RESULTS]
 
 
-def _shown(folder: Path, chosen: CommandSettings) -> str:
-    return folder.relative_to(chosen.root).as_posix() if folder.is_relative_to(chosen.root) else str(folder)
+def _relative_path(folder: Path, settings: CommandSettings) -> str:
+    return folder.relative_to(settings.root).as_posix() if folder.is_relative_to(settings.root) else str(folder)
 
 
-def lineage(chosen: CommandSettings, column: str | None, selection: Selection, output: str, *, impact: bool) -> None:
+def lineage(settings: CommandSettings, column: str | None, selection: Selection, output: str, *, impact: bool) -> None:
     """Print where a column comes from and what goes with it; without a column, the graph of models and sources.
 
     Raises:
@@ -195,44 +220,48 @@ def lineage(chosen: CommandSettings, column: str | None, selection: Selection, o
     """
     from engine.docs.site import render_graph
 
-    manifest = compiled(chosen, must_hold=False, heard=False, warnings=Warnings.SELECTED).manifest
+    manifest = compile_and_report(
+        settings, fail_on_errors=False, show_template_output=False, warnings=Warnings.SELECTED
+    ).manifest
     if column is None:
-        drawn = render_graph.graph(manifest, selected(chosen, manifest, selection, tell=output == "text", daily=True))
-        write(_drawn(drawn, output, {}) if output != "text" else "\n".join(_graph_lines(drawn)))
+        graph = render_graph.graph(
+            manifest, select_and_report(settings, manifest, selection, report_empty=output == "text", daily=True)
+        )
+        write(_graph_text(graph, output, {}) if output != "text" else "\n".join(_graph_lines(graph)))
     else:
-        _column(manifest, column, output, impact=impact)
+        _print_column(manifest, column, output, impact=impact)
 
 
-def _graph_lines(drawn: Any) -> Sequence[str]:
+def _graph_lines(graph: Any) -> Sequence[str]:
     lines = []
-    for node, (name, kind) in drawn.nodes.items():
-        reads = [f"{drawn.nodes[e.start][0]}{' (stream)' if e.solid else ''}" for e in drawn.edges if e.end == node]
+    for node, (name, kind) in graph.nodes.items():
+        reads = [f"{graph.nodes[e.start][0]}{' (stream)' if e.solid else ''}" for e in graph.edges if e.end == node]
         lines.append(f"{name}  ({kind})" + (f"  <- {', '.join(reads)}" if reads else ""))
     return list(map(one_line, lines))
 
 
-def _column(manifest: Any, text: str, output: str, *, impact: bool) -> None:
+def _print_column(manifest: Any, text: str, output: str, *, impact: bool) -> None:
     from engine.docs.site import render_graph
     from engine.docs.site.column_trace import Columns, spot_named, trace
     from engine.docs.site.column_trace import impact as impact_of
 
     columns, spot = Columns(manifest), spot_named(manifest, text)
-    column_trace, lost = trace(columns, spot), impact_of(columns, spot)
+    column_trace, impacted = trace(columns, spot), impact_of(columns, spot)
     if output != "text":
-        drawn = render_graph.path(manifest, column_trace, lost, columns)
-        write(_drawn(drawn, output, render_graph.column_record(manifest, column_trace, lost)))
+        graph = render_graph.path(manifest, column_trace, impacted, columns)
+        write(_graph_text(graph, output, render_graph.column_record(manifest, column_trace, impacted)))
         return
     lines = list(render_graph.tree(manifest, column_trace))
     if column_trace.deciders:
         lines += ["", "row-level lineage:", *render_graph.deciders(manifest, column_trace.deciders)]
     if impact:
-        lines += ["", "impact:", *render_graph.loss(manifest, lost)]
+        lines += ["", "impact:", *render_graph.loss(manifest, impacted)]
     write("\n".join(map(one_line, lines)))
 
 
-def _drawn(drawn: Any, output: str, more: dict[str, Any]) -> str:
+def _graph_text(graph: Any, output: str, extra_fields: dict[str, Any]) -> str:
     from engine.docs.site import render_graph
 
     if output == "json":
-        return json_text({**more, **render_graph.as_record(drawn)}, indent=1)
-    return render_graph.mermaid(drawn) if output == "mermaid" else render_graph.dot(drawn)
+        return json_text({**extra_fields, **render_graph.as_record(graph)}, indent=1)
+    return render_graph.mermaid(graph) if output == "mermaid" else render_graph.dot(graph)

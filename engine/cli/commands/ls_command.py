@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from engine.api.deferral import deferred_inputs
 from engine.characters import one_line
 from engine.cli.console.safe_output import json_text, write
-from engine.compile import DataTest, Exposure, Manifest, Model, Node, Source, UnitTest
+from engine.compile import DataTest, Exposure, Manifest, Model, Node, Sink, Source, UnitTest
 from engine.compile.artifacts.dbt_manifest import unique_id
 from engine.errors import UsageError, near
 from engine.sources import location
@@ -19,13 +19,13 @@ _KEYS = (
 )  # fmt: skip
 
 
-def read_keys(output: str, given: Sequence[str]) -> list[str]:
+def read_keys(output: str, requested: Sequence[str]) -> list[str]:
     """The keys of --output-keys, which may also be separated by blanks or commas.
 
     Raises:
         UsageError: a key that no record has, or another output than JSON.
     """
-    keys = " ".join(given).replace(",", " ").split()
+    keys = " ".join(requested).replace(",", " ").split()
     if keys and output != "json":
         raise UsageError("usage", "--output-keys needs --output json", "Add --output json.")
     for key in keys:
@@ -60,6 +60,8 @@ def _kind(node: Node) -> str:
         return "unit_test"
     if isinstance(node, Exposure):
         return "exposure"
+    if isinstance(node, Sink):
+        return "sink"
     return "model" if isinstance(node, Model) else "source" if isinstance(node, Source) else "test"
 
 
@@ -74,6 +76,8 @@ def _text(manifest: Manifest, node: Node, kind: str) -> str:
         return f"source  {node.name}  ({node.spec.format} {location(node.spec)})"
     if isinstance(node, Exposure):
         return f"exposure  {node.name}  ({node.kind})"
+    if isinstance(node, Sink):
+        return f"sink    {node.name}  ({node.place})"
     return f"{kind}    {node.name}"
 
 
@@ -103,7 +107,7 @@ def _record(node: Node, kind: str, project: str) -> dict[str, object]:
     elif isinstance(node, UnitTest):
         model = unique_id(node.model, project)
         record |= {"model": model, "depends_on": [model], "tags": list(node.tags)}
-    elif isinstance(node, Exposure):
+    elif isinstance(node, Exposure | Sink):
         record |= {"depends_on": [unique_id(i, project) for i in node.depends_on], "tags": list(node.tags)}
     else:
         record |= {"format": node.spec.format, "location": location(node.spec), "tags": list(node.tags)}

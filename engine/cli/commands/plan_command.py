@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 
 from engine.api import RebuildOptions, Selection, runnable
 from engine.api.plan_report.durations import total_seconds
-from engine.api.plan_report.plan_markdown import NOTHING_BESIDE, BesidePlan, plan_markdown, removed_record
+from engine.api.plan_report.plan_markdown import NO_UNPLANNED, UnplannedChanges, plan_markdown, removed_record
 from engine.api.plan_report.plan_output import plan_lines, plan_record, plan_summary, plan_word
 from engine.api.plan_report.plan_tree import TreeOptions, plan_tree
 from engine.characters import one_line
-from engine.cli.command_setup import CommandSettings, Warnings, compiled, selected
-from engine.cli.console.drawn_tree import CHANGED, COLOURS, write_tree
+from engine.cli.command_setup import CommandSettings, Warnings, compile_and_report, select_and_report
+from engine.cli.console.plan_tree_text import CHANGED, COLOURS, write_tree
 from engine.cli.console.safe_output import Part, Styled, json_text, write
 from engine.compile import Manifest, Model
 from engine.errors import Diagnostic, UsageError
@@ -43,51 +43,56 @@ class PlanOutput:
     unchanged: bool = False
 
     @property
-    def shown(self) -> str:
+    def form_or_default(self) -> str:
         return self.form or ("tree" if sys.stdout.isatty() else "text")
 
     @property
     def for_people(self) -> bool:
         """Whether nothing but the plan may be printed for a program that reads it."""
-        return self.shown in {"tree", "text"}
+        return self.form_or_default in {"tree", "text"}
 
 
-def show_plan(chosen: CommandSettings, selection: Selection, options: RebuildOptions, output: PlanOutput) -> bool:
+def show_plan(settings: CommandSettings, selection: Selection, options: RebuildOptions, output: PlanOutput) -> bool:
     """Print the plan of a build; False if it would be rejected, or has an action that is an error."""
     # All that is read is in use until the end: looking for garbage in it takes a twentieth of a large plan.
     gc.disable()
     try:
-        return _shown(chosen, selection, options, output)
+        return _plan_and_print(settings, selection, options, output)
     finally:
         gc.enable()
 
 
-def _shown(chosen: CommandSettings, selection: Selection, options: RebuildOptions, output: PlanOutput) -> bool:
+def _plan_and_print(
+    settings: CommandSettings, selection: Selection, options: RebuildOptions, output: PlanOutput
+) -> bool:
     from engine.plan.actions.action import refused_build
-    from engine.runtime.lifecycle.orphaned_tables import begun_rebuilds
+    from engine.runtime.lifecycle.orphaned_tables import unfinished_rebuilds
 
-    result = compiled(chosen, heard=output.for_people, warnings=Warnings.SELECTED)
-    found = selected(chosen, result.manifest, selection, tell=output.for_people, daily=True)
-    nodes = runnable(result.manifest, found, "build", empty=options.get("empty", False))
-    result = chosen.project.defer(result, nodes, selection)
+    result = compile_and_report(settings, show_template_output=output.for_people, warnings=Warnings.SELECTED)
+    selected_nodes = select_and_report(settings, result.manifest, selection, report_empty=output.for_people, daily=True)
+    nodes = runnable(result.manifest, selected_nodes, "build", empty=options.get("empty", False))
+    result = settings.project.defer(result, nodes, selection)
     manifest = result.manifest
-    beside = NOTHING_BESIDE
+    unplanned = NO_UNPLANNED
     if output.no_catalog:
-        plan, beside = _against(manifest, nodes, selection, options)
+        plan, unplanned = _plan_against_manifest(manifest, nodes, selection, options)
     else:
-        plan = chosen.project.decide(result, nodes, **options)
-        chosen.out.diagnostics(begun_rebuilds(manifest, result.target, chosen.project.root))
-    about = {} if output.no_catalog else chosen.project.expected_seconds(result, plan)
-    _print(manifest, plan, output, result.target.name, about, beside)
-    refused = refused_build(manifest, plan)
-    found_errors = [*(refused.diagnostics if refused is not None else ()), *_unwanted(manifest, plan, output.fail_on)]
-    chosen.out.diagnostics(found_errors)
-    return not found_errors
+        plan = settings.project.decide(result, nodes, **options)
+        settings.out.diagnostics(unfinished_rebuilds(manifest, result.target, settings.project.root))
+    seconds_by_node = {} if output.no_catalog else settings.project.expected_seconds(result, plan)
+    _print(manifest, plan, output, result.target.name, seconds_by_node, unplanned)
+    rejection = refused_build(manifest, plan)
+    errors = [
+        *(rejection.diagnostics if rejection is not None else ()),
+        *_disallowed_actions(manifest, plan, output.fail_on),
+    ]
+    settings.out.diagnostics(errors)
+    return not errors
 
 
-def _against(
+def _plan_against_manifest(
     manifest: Manifest, nodes: Sequence[str], selection: Selection, options: RebuildOptions
-) -> tuple[Plan, BesidePlan]:
+) -> tuple[Plan, UnplannedChanges]:
     """The plan against the manifest of `--state`, and what else differs from it.
 
     Raises:
@@ -100,40 +105,47 @@ def _against(
         hint = "Pass the folder of a manifest.json that was kept, such as the target/ folder of the last deployment."
         raise UsageError("usage", "--no-catalog needs --state", hint)
     if any(options.values()):
-        message = "--no-catalog cannot be combined with options that depend on what is deployed"
+        message = "--no-catalog cannot be combined with options that depend on the deployed tables"
         raise UsageError("usage", message, "Leave out -f, --reset-checkpoint, --accept, --empty and --discard-refresh.")
-    previous = load_previous(selection.state, must_exist=True)
-    before = writers_in(previous.nodes)
-    plan, tables = plan_against(manifest, nodes, before), tables_of(manifest)
-    described = (
+    previous_manifest = load_previous(selection.state, must_exist=True)
+    previous_models = writers_in(previous_manifest.nodes)
+    plan, tables = plan_against(manifest, nodes, previous_models), tables_of(manifest)
+    metadata_only = (
         manifest.nodes[node].name
         for node, action in plan.actions.items()
         if action.unchanged is not False
-        and node in before
-        and in_state(manifest.nodes[node], "modified.config", previous, tables)
+        and node in previous_models
+        and in_state(manifest.nodes[node], "modified.config", previous_manifest, tables)
     )
-    return plan, BesidePlan(removed(manifest, before), tuple(described), without_catalog=True)
+    return plan, UnplannedChanges(removed(manifest, previous_models), tuple(metadata_only), without_catalog=True)
 
 
 def _print(
-    manifest: Manifest, plan: Plan, output: PlanOutput, target: str, about: Mapping[str, float], beside: BesidePlan
+    manifest: Manifest,
+    plan: Plan,
+    output: PlanOutput,
+    target: str,
+    seconds_by_node: Mapping[str, float],
+    unplanned: UnplannedChanges,
 ) -> None:
-    total = total_seconds(manifest, about)
-    if output.shown == "markdown":
-        write(plan_markdown(manifest, plan, target, diff=output.diff, beside=beside, total=total), end="")
-    elif output.shown == "json":
+    total = total_seconds(manifest, seconds_by_node)
+    if output.form_or_default == "markdown":
+        write(plan_markdown(manifest, plan, target, diff=output.diff, unplanned=unplanned, total=total), end="")
+    elif output.form_or_default == "json":
         for action in plan.actions.values():
-            write(json_text(plan_record(manifest, action, diff=output.diff, about=about)))
-        for name in beside.removed:
+            write(json_text(plan_record(manifest, action, diff=output.diff, seconds_by_node=seconds_by_node)))
+        for name in unplanned.removed:
             write(json_text(removed_record(manifest, name)))
-    elif output.shown == "tree":
+    elif output.form_or_default == "tree":
         write(Styled(f"Plan for {one_line(target)}: {plan_summary(manifest, plan, total)}", "", bold=True))
-        write_tree(plan_tree(manifest, plan, TreeOptions(output.diff, output.unchanged, about)))
-        for line in beside.lines():
+        write_tree(plan_tree(manifest, plan, TreeOptions(output.diff, output.unchanged, seconds_by_node)))
+        for line in unplanned.lines():
             write(one_line(line))
     else:
-        _print_lines(plan_lines(manifest, plan, diff=output.diff, about=about, total=total), diff=output.diff)
-        for line in beside.lines():
+        _print_lines(
+            plan_lines(manifest, plan, diff=output.diff, seconds_by_node=seconds_by_node, total=total), diff=output.diff
+        )
+        for line in unplanned.lines():
             write(one_line(line))
 
 
@@ -148,7 +160,7 @@ def _print_lines(lines: Iterable[str], *, diff: bool) -> None:
     write(*parts, end="")
 
 
-def _unwanted(manifest: Manifest, plan: Plan, kinds: Sequence[str]) -> Iterator[Diagnostic]:
+def _disallowed_actions(manifest: Manifest, plan: Plan, kinds: Sequence[str]) -> Iterator[Diagnostic]:
     for kind in dict.fromkeys(kinds):
         names = [
             node.name
@@ -156,5 +168,5 @@ def _unwanted(manifest: Manifest, plan: Plan, kinds: Sequence[str]) -> Iterator[
             if isinstance(node := manifest.nodes[action.node], Model) and plan_word(action) == kind
         ]
         if names:
-            message = f"the plan has what --fail-on {kind} names: {', '.join(names)}"
+            message = f"the plan has actions of --fail-on {kind} names: {', '.join(names)}"
             yield Diagnostic("plan-not-allowed", message, "Confirm it, and run without --fail-on; or undo the edit.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -9,12 +10,20 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from engine.cli.command_setup import CommandSettings, Warnings, check_project, compiled, log_file, warn
+from engine.cli.command_setup import (
+    CommandSettings,
+    Warnings,
+    check_project,
+    compile_and_report,
+    log_file,
+    print_warnings,
+)
 from engine.cli.console.amounts import amount
 from engine.cli.console.rows_text import Rows, format_rows
 from engine.cli.console.safe_output import plain, write
-from engine.compile import Manifest, Model
+from engine.compile import Manifest, Model, Source, Target
 from engine.errors import ProjectError, RunError, UsageError, near
+from engine.times import duration_text
 
 if TYPE_CHECKING:
     from engine.lake.lake_reader import Lake
@@ -28,7 +37,7 @@ _DIRECTIONS = ("asc", "desc")
 
 
 @dataclass(frozen=True, slots=True)
-class RowsWanted:
+class PrintOptions:
     """Which rows to print, and how.
 
     Attributes:
@@ -50,27 +59,27 @@ def read_sort(text: str | None) -> tuple[tuple[str, bool], ...]:
     Raises:
         UsageError: it is something else.
     """
-    found = []
+    columns = []
     for part in (text or "").split(",") if text else ():
         words = part.split()
         direction = words.pop().lower() if len(words) > 1 and words[-1].lower() in _DIRECTIONS else ""
         name = " ".join(words).removeprefix("`").removesuffix("`")
         if not name:
             raise UsageError("usage", f"--sort cannot be '{part.strip()}'", "Example: --sort 'amount desc, id'")
-        found.append((name, direction == "desc"))
-    return tuple(found)
+        columns.append((name, direction == "desc"))
+    return tuple(columns)
 
 
-def show_table(chosen: CommandSettings, name: str | None, wanted: RowsWanted) -> None:
+def show_table(settings: CommandSettings, name: str | None, print_options: PrintOptions) -> None:
     """Print rows of a stored table, without Java unless it has a VARIANT column."""
     from engine.lake.lake_reader import Lake
 
-    result = compiled(chosen, warnings=Warnings.SELECTED)
-    if (quarantined := _quarantine(result.manifest, name)) is not None:
-        _print_quarantine(Lake(result.target.catalog), quarantined, wanted)
+    result = compile_and_report(settings, warnings=Warnings.SELECTED)
+    if (quarantined_model := _quarantine(result.manifest, name)) is not None:
+        _print_quarantine(Lake(result.target.catalog), quarantined_model, print_options)
         return
     model = _model(result.manifest, name)
-    warn(chosen, result.manifest, [model.id], daily=True)
+    print_warnings(settings, result.manifest, [model.id], daily=True)
     if model.computed_when_read:
         raise UsageError("usage", f"'{model.name}' is a view, which stores no rows", f"Use 'engine show {model.name}'.")
     lake, relation = Lake(result.target.catalog), model.relation
@@ -83,45 +92,47 @@ def show_table(chosen: CommandSettings, name: str | None, wanted: RowsWanted) ->
         # Only Spark reads their rows.
         from engine.runtime.operations.preview import preview
 
-        with log_file(chosen):
-            _no_parquet(wanted, "of a table with a VARIANT column")
+        with log_file(settings):
+            _no_parquet(print_options, "of a table with a VARIANT column")
             rows = preview(
-                result.manifest, result.target, chosen.root, model, more(wanted), chosen.target_dir,
-                stored=True, sort=wanted.sort,
+                result.manifest, result.target, settings.root, model, more(print_options), settings.target_dir,
+                of_table=True, sort=print_options.sort,
             )  # fmt: skip
-        print_rows((rows.names, rows.rows), rows.types, wanted)
+        print_rows((rows.names, rows.rows), rows.types, print_options)
         return
-    _check_sort(wanted, [column.name for column in columns])
-    if wanted.output == "parquet":
-        _write_parquet(lake, relation, wanted)
+    _check_sort(print_options, [column.name for column in columns])
+    if print_options.output == "parquet":
+        _write_parquet(lake, relation, print_options)
         return
     total = lake.count(relation.schema, relation.name)
-    rows_ = lake.rows(relation.schema, relation.name, wanted.limit, wanted.sort) or ([], [])
-    print_rows(rows_, types, wanted, total)
+    rows_ = lake.rows(relation.schema, relation.name, print_options.limit, print_options.sort) or ([], [])
+    print_rows(rows_, types, print_options, total)
 
 
-def _check_sort(wanted: RowsWanted, names: Sequence[str]) -> None:
-    for name, _ in wanted.sort:
+def _check_sort(print_options: PrintOptions, names: Sequence[str]) -> None:
+    for name, _ in print_options.sort:
         if name not in names:
             raise UsageError("usage", f"column '{name}' not found", near(name, names))
 
 
-def _no_parquet(wanted: RowsWanted, what: str) -> None:
-    if wanted.output == "parquet":
+def _no_parquet(print_options: PrintOptions, kind_of_rows: str) -> None:
+    if print_options.output == "parquet":
         raise UsageError(
-            "usage", f"--output parquet cannot write rows {what}", "Use --table with a stored model, or --output json."
+            "usage",
+            f"--output parquet cannot write rows {kind_of_rows}",
+            "Use --table with a stored model, or --output json.",
         )
 
 
-def _write_parquet(lake: Lake, relation: Relation, wanted: RowsWanted) -> None:
-    if wanted.file is None:
+def _write_parquet(lake: Lake, relation: Relation, print_options: PrintOptions) -> None:
+    if print_options.file is None:
         raise UsageError("usage", "--output parquet needs a file", "Example: --output parquet --out rows.parquet")
     from pyarrow import parquet
 
-    table = lake.arrow(relation.schema, relation.name, wanted.limit, wanted.sort)
-    with _file(wanted.file):
-        parquet.write_table(table, wanted.file)
-    write(f"Wrote {amount(table.num_rows, 'row')} to {wanted.file}")
+    table = lake.arrow(relation.schema, relation.name, print_options.limit, print_options.sort)
+    with _file(print_options.file):
+        parquet.write_table(table, print_options.file)
+    write(f"Wrote {amount(table.num_rows, 'row')} to {print_options.file}")
 
 
 @contextmanager
@@ -133,9 +144,9 @@ def _file(path: Path) -> Iterator[None]:
         raise RunError("output-unwritable", message, "Choose another file with --out.") from error
 
 
-def more(wanted: RowsWanted) -> int | None:
+def more(print_options: PrintOptions) -> int | None:
     """One row more than is printed, to know whether there are more."""
-    return None if wanted.limit is None else wanted.limit + 1
+    return None if print_options.limit is None else print_options.limit + 1
 
 
 def _quarantine(manifest: Manifest, name: str | None) -> Model | None:
@@ -144,75 +155,110 @@ def _quarantine(manifest: Manifest, name: str | None) -> Model | None:
     return models.get((name or "").removesuffix(_QUARANTINE)) if name not in models else None
 
 
-def _print_quarantine(lake: Lake, model: Model, wanted: RowsWanted) -> None:
+def _print_quarantine(lake: Lake, model: Model, print_options: PrintOptions) -> None:
     relation = replace(model.relation, name=model.relation.name + _QUARANTINE)
     columns = lake.columns(relation.schema, relation.name)
     if columns is None:
         hint = f"It is made with the first quarantined record. The model's own rows: engine show {model.name} --table"
         raise RunError("table-missing", f"the table {relation} does not exist", hint, node=model.name)
-    _no_parquet(wanted, "of a quarantine")
-    _check_sort(wanted, [column.name for column in columns])
+    _no_parquet(print_options, "of a quarantine")
+    _check_sort(print_options, [column.name for column in columns])
     total = lake.count(relation.schema, relation.name)
-    names, rows = lake.rows(relation.schema, relation.name, wanted.limit, wanted.sort) or ([], [])
-    shown = [tuple(v.decode(errors="replace") if isinstance(v, bytes) else v for v in row) for row in rows]
-    print_rows((names, shown), [column.type for column in columns], wanted, total)
+    names, rows = lake.rows(relation.schema, relation.name, print_options.limit, print_options.sort) or ([], [])
+    printed = [tuple(v.decode(errors="replace") if isinstance(v, bytes) else v for v in row) for row in rows]
+    print_rows((names, printed), [column.type for column in columns], print_options, total)
 
 
-def show_query(chosen: CommandSettings, name: str | None, inline: str | None, wanted: RowsWanted) -> None:
+def show_query(settings: CommandSettings, name: str | None, inline: str | None, print_options: PrintOptions) -> None:
     from engine.api.inline_query import compile_query
     from engine.runtime.operations.preview import preview
 
     if (name is None) == (inline is None):
         raise UsageError("usage", "show needs a model or --inline", "Example: engine show departures_hourly")
-    _no_parquet(wanted, "of a query")
-    with log_file(chosen):
+    _no_parquet(print_options, "of a query")
+    with log_file(settings):
         if inline is not None:
-            result, model = compile_query(chosen.project, inline)
+            result, model = compile_query(settings.project, inline)
         else:
-            result = compiled(chosen, warnings=Warnings.SELECTED)
+            result = compile_and_report(settings, warnings=Warnings.SELECTED)
             model = _model(result.manifest, name)
-            warn(chosen, result.manifest, [model.id], daily=True)
+            print_warnings(settings, result.manifest, [model.id], daily=True)
         rows = preview(
-            result.manifest, result.target, chosen.root, model, more(wanted), chosen.target_dir, sort=wanted.sort
+            result.manifest,
+            result.target,
+            settings.root,
+            model,
+            more(print_options),
+            settings.target_dir,
+            sort=print_options.sort,
         )
-    print_rows((rows.names, rows.rows), rows.types, wanted)
+    print_rows((rows.names, rows.rows), rows.types, print_options)
 
 
-def print_rows(rows: Rows, types: Sequence[str], wanted: RowsWanted, total: int | None = None) -> None:
+def print_rows(rows: Rows, types: Sequence[str], print_options: PrintOptions, total: int | None = None) -> None:
     """Print rows; for people also how many there are, and that times are in UTC."""
     names, values = rows
-    shown = values[: wanted.limit]
-    text = format_rows((names, shown), wanted.output)
-    if wanted.file is not None:
-        with _file(wanted.file):
-            wanted.file.write_text(plain(text) + "\n", encoding="utf-8")
-        write(f"Wrote {amount(len(shown), 'row')} to {wanted.file}")
+    printed = values[: print_options.limit]
+    text = format_rows((names, printed), print_options.output)
+    if print_options.file is not None:
+        with _file(print_options.file):
+            print_options.file.write_text(plain(text) + "\n", encoding="utf-8")
+        write(f"Wrote {amount(len(printed), 'row')} to {print_options.file}")
         return
     write(text)
-    if wanted.output != "text":
+    if print_options.output != "text":
         return
-    if total is not None and total > len(shown):
-        write(f"{len(shown):,} of {amount(total, 'row')}; -n or --all shows more.")
-    elif len(values) > len(shown):
-        write(f"The first {amount(len(shown), 'row')}; -n or --all shows more.")
+    if total is not None and total > len(printed):
+        write(f"{len(printed):,} of {amount(total, 'row')}; -n or --all shows more.")
+    elif len(values) > len(printed):
+        write(f"The first {amount(len(printed), 'row')}; -n or --all shows more.")
     if any(_ZONED.search(type_) for type_ in types):
         write("Timestamps are in UTC.")
 
 
-def show_source(chosen: CommandSettings, name: str) -> None:
+def show_source(settings: CommandSettings, name: str) -> None:
     """Print the declaration of a source with its current columns; of the project's errors only its own count."""
-    from engine.runtime.operations.inspect_source import inspect, unreadable_settings
+    from engine.runtime.operations.inspect_source import inspect
 
-    check_project(chosen)
-    result = chosen.project.compile()
-    plain = name.removeprefix("source.").removeprefix("source:")
+    source, target = _readable_source(settings, name)
+    with log_file(settings):
+        write(inspect(source, target, settings.root, settings.target_dir), end="")
+
+
+def show_lateness(settings: CommandSettings, name: str, event_time: str) -> None:
+    """Print how late the rows of a source arrive, and the delay of a watermark that covers 99.9 percent of them."""
+    from engine.runtime.operations.measure_lateness import measure_lateness
+
+    source, target = _readable_source(settings, name)
+    with log_file(settings):
+        lateness = measure_lateness(source, event_time, target, settings.root, settings.target_dir)
+    write(f"{amount(lateness.rows, 'row')} of {source.name}, {lateness.late_rows:,} of them behind an earlier arrival")
+    if lateness.without_time or lateness.bad_records:
+        ignored = amount(lateness.bad_records, "bad record")
+        write(f"Ignored: {amount(lateness.without_time, 'row')} without '{event_time}', {ignored}")
+    for label, seconds in zip(("50 %", "95 %", "99 %", "99.9 %", "all"), lateness.percentiles, strict=True):
+        write(f"  {label:>6}  {f'at most {_rounded_up(seconds)} late' if seconds else 'on time'}")
+    write(f"Suggestion: watermark: {event_time} delay {duration_text(lateness.delay_seconds)}")
+
+
+def _rounded_up(seconds: float) -> str:
+    """Return a duration in whole seconds, from two minutes on in minutes, from two hours on in hours."""
+    unit = next((size for size in (3600, 60) if seconds >= 2 * size), 1)
+    return duration_text(math.ceil(seconds / unit) * unit)
+
+
+def _readable_source(settings: CommandSettings, name: str) -> tuple[Source, Target]:
+    from engine.runtime.operations.inspect_source import unreadable_settings
+
+    check_project(settings)
+    result = settings.project.compile()
+    source_name = name.removeprefix("source.").removeprefix("source:")
     sources = {source.name: source for source in result.manifest.sources}
-    if plain not in sources:
-        raise UsageError("usage", f"source '{name}' not found", near(plain, sources))
-    if errors := unreadable_settings(sources[plain], result.manifest):
-        raise ProjectError.of(errors)
-    with log_file(chosen):
-        write(inspect(sources[plain], result.target, chosen.root, chosen.target_dir), end="")
+    if source_name not in sources:
+        raise UsageError("usage", f"source '{name}' not found", near(source_name, sources))
+    if errors := unreadable_settings(sources[source_name], result.manifest):
+        raise ProjectError.from_diagnostics(errors)
+    return sources[source_name], result.target
 
 
 def _model(manifest: Manifest, name: str | None) -> Model:

@@ -6,8 +6,8 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from engine.cli.command_setup import CommandSettings, Warnings, compiled, need_extra
-from engine.cli.commands.show_command import RowsWanted, more, print_rows
+from engine.cli.command_setup import CommandSettings, Warnings, compile_and_report, require_extra
+from engine.cli.commands.show_command import PrintOptions, more, print_rows
 from engine.cli.console.safe_output import write
 from engine.errors import EngineError, UsageError, near
 from engine.user_cache import project_cache
@@ -23,77 +23,77 @@ A query ends with ; at the end of a line. It names models, schema.table or {{ re
 \\q         ends the prompt, as Ctrl-D does"""
 
 
-def run_sql(chosen: CommandSettings, query: str | None, wanted: RowsWanted) -> bool:
+def run_sql(settings: CommandSettings, query: str | None, print_options: PrintOptions) -> bool:
     """Run a query, or those that are typed or piped in; False if one of a pipe fails, which is the last then.
 
     Raises:
         UsageError: the extra `sql` is not installed.
         EngineError: the project, or the query of the command line, has an error.
     """
-    need_extra("duckdb", "sql")
+    require_extra("duckdb", "sql")
     from engine.cli.sql.lake_queries import LakeQueries
     from engine.lake.lake_reader import Lake
 
-    result = compiled(chosen, warnings=Warnings.SELECTED)
-    reading = LakeQueries(chosen.project, result, Lake(result.target.catalog))
-    with reading.opened() as queries:
+    result = compile_and_report(settings, warnings=Warnings.SELECTED)
+    lake_queries = LakeQueries(settings.project, result, Lake(result.target.catalog))
+    with lake_queries.database() as queries:
 
         def run(text: str) -> None:
-            reading.look_again()
+            lake_queries.forget_tables()
             if text.startswith("\\"):
-                _command(reading, text)
+                _command(lake_queries, text)
                 return
-            found = reading.run(queries, text.removesuffix(";"), more(wanted))
-            zoned = ["timestamp" if type_ == "TIMESTAMP WITH TIME ZONE" else type_ for type_ in found.types]
-            print_rows((found.names, found.rows), zoned, wanted)
+            result_rows = lake_queries.run(queries, text.removesuffix(";"), more(print_options))
+            zoned = ["timestamp" if type_ == "TIMESTAMP WITH TIME ZONE" else type_ for type_ in result_rows.types]
+            print_rows((result_rows.names, result_rows.rows), zoned, print_options)
 
         if query is not None:
             run(query.strip())
             return True
         if not sys.stdin.isatty():
-            return all(_ran(chosen, run, text) for text in statements(sys.stdin))
-        _at_prompt(chosen, reading, run)
+            return all(_run_statement(settings, run, text) for text in statements(sys.stdin))
+        _at_prompt(settings, lake_queries, run)
     return True
 
 
-def _at_prompt(chosen: CommandSettings, reading: LakeQueries, run: Callable[[str], None]) -> None:
+def _at_prompt(settings: CommandSettings, lake_queries: LakeQueries, run: Callable[[str], None]) -> None:
     from engine.cli.sql.prompt import prompt
 
     write("Queries over the stored tables, which are only read. \\? shows the help, \\q ends.")
-    cache = project_cache(chosen.target_dir)
-    with prompt(reading, cache / _HISTORY if cache else None) as lines:
+    cache = project_cache(settings.target_dir)
+    with prompt(lake_queries, cache / _HISTORY if cache else None) as lines:
         for text in statements(lines):
             if text == "\\q":
                 break
             try:
-                _ran(chosen, run, text)
+                _run_statement(settings, run, text)
             except KeyboardInterrupt:
                 write("Cancelled")
 
 
-def _ran(chosen: CommandSettings, run: Callable[[str], None], text: str) -> bool:
+def _run_statement(settings: CommandSettings, run: Callable[[str], None], text: str) -> bool:
     """Run a statement; False if it fails, which is reported."""
     try:
         run(text)
     except EngineError as error:
-        chosen.out.diagnostics(error.diagnostics)
+        settings.out.diagnostics(error.diagnostics)
         return False
     return True
 
 
-def _command(reading: LakeQueries, text: str) -> None:
+def _command(lake_queries: LakeQueries, text: str) -> None:
     word, _, name = text.rstrip("; ").partition(" ")
     if word != "\\d":
         if word != "\\?":
             raise UsageError("usage", f"'{word}' is not a command of the prompt", "\\? lists them.")
         write(_HELP)
     elif not name:
-        write("\n".join(reading.tables) or "There are no tables yet. Next: engine build")
-    elif name.strip() not in reading.tables:
-        raise UsageError("usage", f"table '{name.strip()}' not found", near(name.strip(), reading.tables))
+        write("\n".join(lake_queries.tables) or "There are no tables yet. Next: engine build")
+    elif name.strip() not in lake_queries.tables:
+        raise UsageError("usage", f"table '{name.strip()}' not found", near(name.strip(), lake_queries.tables))
     else:
-        rows = [(column.name, column.type, column.doc) for column in reading.columns(name.strip())]
-        print_rows((["column", "type", "description"], [tuple(row) for row in rows]), [], RowsWanted(None))
+        rows = [(column.name, column.type, column.doc) for column in lake_queries.columns(name.strip())]
+        print_rows((["column", "type", "description"], [tuple(row) for row in rows]), [], PrintOptions(None))
 
 
 def statements(lines: Iterable[str | None]) -> Iterator[str]:
@@ -104,17 +104,17 @@ def statements(lines: Iterable[str | None]) -> Iterator[str]:
     Args:
         lines: None discards those of the statement that was begun.
     """
-    held: list[str] = []
+    statement_lines: list[str] = []
     for line in lines:
         if line is None:
-            held = []
+            statement_lines = []
             continue
-        if not "".join(held).strip() and line.lstrip().startswith("\\"):
+        if not "".join(statement_lines).strip() and line.lstrip().startswith("\\"):
             yield line.strip()
             continue
-        held.append(line.rstrip("\n"))
+        statement_lines.append(line.rstrip("\n"))
         if line.rstrip().endswith(";"):
-            yield "\n".join(held).strip()
-            held = []
-    if text := "\n".join(held).strip():
+            yield "\n".join(statement_lines).strip()
+            statement_lines = []
+    if text := "\n".join(statement_lines).strip():
         yield text

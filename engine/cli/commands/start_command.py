@@ -10,17 +10,24 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from engine.api import Selection, runnable
+from engine.api import Selection, runnable, sinks_among
 from engine.api.keep_running.bounded_end import bounded_end
 from engine.api.keep_running.live_project import LiveOptions, LiveProject
 from engine.api.one_session import alone
 from engine.api.requests import check_supported
-from engine.cli.command_setup import CommandSettings, Warnings, compiled, deferred, log_file, selected
+from engine.cli.command_setup import (
+    CommandSettings,
+    Warnings,
+    compile_and_report,
+    defer_and_report,
+    log_file,
+    select_and_report,
+)
 from engine.cli.console.live_area import AREA
-from engine.compile import Compiled, DataTest, Target, UnitTest
+from engine.compile import Compiled, DataTest, Manifest, Target, UnitTest
 from engine.compile.artifacts.write_artifacts import write_artifacts
 from engine.control import ControlServer, ask, socket_path
-from engine.errors import StateError, UsageError
+from engine.errors import Diagnostic, Level, StateError, UsageError
 from engine.events import Event, ProjectReloaded, Step, StepStarted
 from engine.live.lag import LagReader
 from engine.live.observer import Observer, observing
@@ -35,42 +42,45 @@ _SECONDS_TO_STOP = 20
 _SECONDS_TO_TELL = 0.5
 
 
-def start_project(chosen: CommandSettings, selection: Selection, options: LiveOptions, port: int | None = None) -> bool:
+def start_project(
+    settings: CommandSettings, selection: Selection, options: LiveOptions, port: int | None = None
+) -> bool:
     """Keep what is selected up to date until a signal or `engine stop`.
 
     Raises:
         EngineError: the project has errors, or another process keeps it running.
     """
-    with log_file(chosen):
-        chosen.out.event(StepStarted(Step.COMPILE))
-        result = compiled(chosen, warnings=Warnings.SELECTED)
-        found = selected(chosen, result.manifest, selection, tell=False)
-        nodes = runnable(result.manifest, found, "build")
+    with log_file(settings):
+        settings.out.event(StepStarted(Step.COMPILE))
+        result = compile_and_report(settings, warnings=Warnings.SELECTED)
+        selected_nodes = select_and_report(settings, result.manifest, selection, report_empty=False)
+        nodes = runnable(result.manifest, selected_nodes, "build")
+        settings.out.diagnostics(_not_delivered(result.manifest, selected_nodes))
         if not nodes:
-            chosen.out.say("The selection has no models or tests; nothing to do")
+            settings.out.say("The selection has no models or tests; nothing to do")
             return True
         check_supported(result.manifest, nodes)
-        result = deferred(chosen, result, nodes, selection)
-        write_artifacts(result.manifest, chosen.target_dir)
-        live = LiveProject(chosen.project, selection, options)
+        result = defer_and_report(settings, result, nodes, selection)
+        write_artifacts(result.manifest, settings.target_dir)
+        live = LiveProject(settings.project, selection, options)
         with (
-            _leaving(live) as seen,
+            _bounded_end(live) as observers,
             alone(),
-            ControlServer(_socket(chosen, result.target.name), _handlers(live)),
-            _alerts(result.target, chosen) as alerts,
+            ControlServer(_socket(settings, result.target.name), _handlers(live)),
+            _alerts(result.target, settings) as alerts,
             closing(LagReader()) as lag_reader,
             observing(
-                chosen.target_dir,
+                settings.target_dir,
                 _owners(result),
-                lambda: lag_reader.lags(live.plan_now(), (live.compiled or result).target.place(chosen.root)),
-                (alerts.look,) if alerts is not None else (),
+                lambda: lag_reader.lags(live.plan_now(), (live.compiled or result).target.place(settings.root)),
+                (alerts.check,) if alerts is not None else (),
                 stall_rules=lambda node: stall_rule(live.compiled or result, node),
                 beat=lambda: live.beat,
             ) as observer,
-            _page(chosen, result, observer, live, port),
+            _live_page(settings, result, observer, live, port),
             _signals(live),
         ):
-            seen.append(observer)
+            observers.append(observer)
             if alerts is not None:
                 alerts.load(result.target.name)
 
@@ -79,33 +89,33 @@ def start_project(chosen: CommandSettings, selection: Selection, options: LiveOp
                     observer.status.owners = _owners(live.compiled or result)
                 observer.on_event(event)
 
-            live.listeners = (on_event, chosen.out.event)
+            live.listeners = (on_event, settings.out.event)
             live.follow(result, nodes)
     return True
 
 
-def _owners(compiled: Compiled) -> dict[str, str]:
-    nodes = compiled.manifest.nodes.values()
+def _owners(compile_and_report: Compiled) -> dict[str, str]:
+    nodes = compile_and_report.manifest.nodes.values()
     return {node.id: node.model for node in nodes if isinstance(node, DataTest | UnitTest)}
 
 
 @contextmanager
-def _leaving(live: LiveProject) -> Iterator[list[Observer]]:
+def _bounded_end(live: LiveProject) -> Iterator[list[Observer]]:
     """Have the process end within seconds once it is asked to; what observes it by then writes that down."""
     observers: list[Observer] = []
 
     def tell() -> None:
         # What has been closed in the meantime was written before.
         with suppress(Exception):
-            live.tell_stopped()
+            live.report_stopped()
             for observer in observers:
                 observer.write(observer.status.to_json())
 
     def leave() -> None:
         # Whoever should be told may be what hangs.
-        telling = threading.Thread(target=tell, daemon=True)
-        telling.start()
-        telling.join(_SECONDS_TO_TELL)
+        last_write = threading.Thread(target=tell, daemon=True)
+        last_write.start()
+        last_write.join(_SECONDS_TO_TELL)
         AREA.abandon()
         os._exit(0)
 
@@ -113,8 +123,18 @@ def _leaving(live: LiveProject) -> Iterator[list[Observer]]:
         yield observers
 
 
+def _not_delivered(manifest: Manifest, nodes: Sequence[str]) -> Iterator[Diagnostic]:
+    """Warn of sinks, which only builds deliver."""
+    for node in sinks_among(nodes, "build"):
+        name = manifest.nodes[node].name
+        hint = f"Deliver it every minute, for example with cron: engine build -s sink:{name}."
+        yield Diagnostic(
+            "not-supported", f"'engine start' does not deliver the sink '{name}'", hint, Level.WARNING, name
+        )
+
+
 @contextmanager
-def _alerts(target: Target, chosen: CommandSettings) -> Iterator[Alerts | None]:
+def _alerts(target: Target, settings: CommandSettings) -> Iterator[Alerts | None]:
     if target.alerts is None:
         yield None
         return
@@ -122,8 +142,8 @@ def _alerts(target: Target, chosen: CommandSettings) -> Iterator[Alerts | None]:
     from engine.live.alerts import Alerts, alert_rules
     from engine.live.open_alerts import OpenAlerts
 
-    store = OpenAlerts(chosen.target_dir / turn_history.FILE)
-    alerts = Alerts(alert_rules(target.alerts()), chosen.root, store)
+    store = OpenAlerts(settings.target_dir / turn_history.FILE)
+    alerts = Alerts(alert_rules(target.alerts()), settings.root, store)
     try:
         yield alerts
     finally:
@@ -131,8 +151,8 @@ def _alerts(target: Target, chosen: CommandSettings) -> Iterator[Alerts | None]:
 
 
 @contextmanager
-def _page(
-    chosen: CommandSettings, result: Compiled, observer: Observer, live: LiveProject, port: int | None
+def _live_page(
+    settings: CommandSettings, result: Compiled, observer: Observer, live: LiveProject, port: int | None
 ) -> Iterator[None]:
     if port is None:
         yield
@@ -143,25 +163,28 @@ def _page(
     from engine.live.live_site import LiveSite
 
     access = page_access()
-    site = write_page(chosen, result).parent
-    data = LiveSite(lambda: live.compiled or result, observer.kept, chosen.target_dir)
-    with serve(observer, site, access, port, data) as server, shown_link(server, LIVE, chosen.target_dir) as shown:
-        chosen.out.say(f"Live page: {shown}")
+    site = write_page(settings, result).parent
+    data = LiveSite(lambda: live.compiled or result, observer.node_ids, settings.target_dir)
+    with (
+        serve(observer, site, access, port, data) as server,
+        shown_link(server, LIVE, settings.target_dir) as page_link,
+    ):
+        settings.out.say(f"Live page: {page_link}")
         yield
 
 
-def _socket(chosen: CommandSettings, target: str) -> Path | None:
-    return socket_path(chosen.root, target)
+def _socket(settings: CommandSettings, target: str) -> Path | None:
+    return socket_path(settings.root, target)
 
 
 @contextmanager
 def _signals(live: LiveProject) -> Iterator[None]:
     """SIGTERM and Ctrl-C end the process within seconds, a second one at once; SIGHUP reads the project again."""
-    came: list[int] = []
+    received: list[int] = []
 
     def end(number: int, _: object) -> None:
-        came.append(number)
-        if len(came) == 1:
+        received.append(number)
+        if len(received) == 1:
             live.stop("terminated" if number == signal.SIGTERM else "interrupted")
             return
         kill_all()
@@ -169,11 +192,11 @@ def _signals(live: LiveProject) -> Iterator[None]:
         os._exit(128 + number)
 
     handlers = {signal.SIGTERM: end, signal.SIGINT: end, signal.SIGHUP: lambda *_: live.reload()}
-    before = {number: signal.signal(number, handler) for number, handler in handlers.items()}
+    previous_handlers = {number: signal.signal(number, handler) for number, handler in handlers.items()}
     try:
         yield
     finally:
-        for number, handler in before.items():
+        for number, handler in previous_handlers.items():
             signal.signal(number, handler)
 
 
@@ -192,32 +215,32 @@ def _nodes(live: LiveProject, names: Any) -> list[str]:
     Raises:
         UsageError: one of them is not kept running.
     """
-    known = {node.partition(".")[2]: node for node in live.nodes if node.startswith("model.")}
-    wanted = [str(name) for name in names] if isinstance(names, list) else []
-    for name in wanted:
-        if name not in known:
+    nodes_by_name = {node.partition(".")[2]: node for node in live.nodes if node.startswith("model.")}
+    requested = [str(name) for name in names] if isinstance(names, list) else []
+    for name in requested:
+        if name not in nodes_by_name:
             message = f"'{name}' is not a model that is kept running"
             raise UsageError("usage", message, "List those that are: engine status")
-    return [node for name in wanted for node in (known[name], f"{TESTS}{known[name]}")]
+    return [node for name in requested for node in (nodes_by_name[name], f"{TESTS}{nodes_by_name[name]}")]
 
 
-def ask_running(chosen: CommandSettings, request: str, models: Sequence[str]) -> None:
+def ask_running(settings: CommandSettings, request: str, models: Sequence[str]) -> None:
     """Ask the process that keeps a project running for something; report what it did.
 
     Raises:
         StateError: `not-running`: no process does.
         UsageError: a model is not kept running.
     """
-    target = chosen.project.compile().target.name
-    pid = ask(_socket(chosen, target), request, models=list(models))
+    target = settings.project.compile().target.name
+    pid = ask(_socket(settings, target), request, models=list(models))
     if pid is None:
         message = f"no engine start runs for this project with the target {target}"
         raise StateError("not-running", message, "Start it: engine start")
     if request == "stop":
         _await_end(pid)
-    done = {"stop": "Stopped", "pause": "Paused", "resume": "Resumed", "reload": "Reading the project again"}
-    named = f": {', '.join(models)}" if models else ""
-    chosen.out.say(f"{done[request]}{named}")
+    past_tense = {"stop": "Stopped", "pause": "Paused", "resume": "Resumed", "reload": "Reading the project again"}
+    name_list = f": {', '.join(models)}" if models else ""
+    settings.out.say(f"{past_tense[request]}{name_list}")
 
 
 def _await_end(pid: int) -> None:

@@ -44,21 +44,21 @@ _ORDER = {"failed": 0, "stalled": 1, "healthy": 2}
 def show_status(target_dir: Path, output: str, *, watch: bool) -> int:
     """Print the status, and return the exit code: 0 healthy, 1 something failed or stalled, 3 not running."""
     if watch and output == "text":
-        return _watched(target_dir)
-    found, runs = _last(target_dir), status_file.running(target_dir)
+        return _watch_status(target_dir)
+    status, runs = _read_status(target_dir), status_file.running(target_dir)
     if output == "json":
-        write_json({"running": runs, **(found or {})}, indent=2)
-        return _code(found, runs=runs)
-    write(_heading(found, target_dir, runs=runs))
-    if found is not None:
+        write_json({"running": runs, **(status or {})}, indent=2)
+        return _code(status, runs=runs)
+    write(_heading(status, target_dir, runs=runs))
+    if status is not None:
         from rich.console import Console
 
         console = Console(highlight=False)
         console.width = console.width if console.is_terminal else _WIDE
-        console.print(_table(found))
-        for line in _errors(found):
+        console.print(_table(status))
+        for line in _errors(status):
             write(line)
-    return _code(found, runs=runs)
+    return _code(status, runs=runs)
 
 
 def show_liveness(target_dir: Path, output: str) -> int:
@@ -72,36 +72,36 @@ def show_liveness(target_dir: Path, output: str) -> int:
     return HEALTHY if alive else UNHEALTHY if runs else NOT_RUNNING
 
 
-def _watched(target_dir: Path) -> int:
+def _watch_status(target_dir: Path) -> int:
     from rich.console import Console, Group
     from rich.live import Live
     from rich.text import Text
 
     with Live(console=Console(highlight=False), auto_refresh=False) as live:
         while True:
-            found, runs = _last(target_dir), status_file.running(target_dir)
-            heading = Text(_heading(found, target_dir, runs=runs))
-            parts: list[Any] = [_table(found), *map(Text, _errors(found))] if found else []
+            status, runs = _read_status(target_dir), status_file.running(target_dir)
+            heading = Text(_heading(status, target_dir, runs=runs))
+            parts: list[Any] = [_table(status), *map(Text, _errors(status))] if status else []
             live.update(Group(heading, *parts), refresh=True)
             if not live.console.is_terminal:
-                return _code(found, runs=runs)
+                return _code(status, runs=runs)
             time.sleep(1)
 
 
-def _last(target_dir: Path) -> StatusRecord | None:
+def _read_status(target_dir: Path) -> StatusRecord | None:
     """The last status, with its ages as of now."""
-    found = status_file.read(target_dir)
-    return aged(found, time.time()) if found else None
+    status = status_file.read(target_dir)
+    return aged(status, time.time()) if status else None
 
 
-def _code(found: StatusRecord | None, *, runs: bool) -> int:
+def _code(status: StatusRecord | None, *, runs: bool) -> int:
     if not runs:
         return NOT_RUNNING
-    return HEALTHY if found is not None and healthy(found) else UNHEALTHY
+    return HEALTHY if status is not None and healthy(status) else UNHEALTHY
 
 
-def _heading(found: StatusRecord | None, target_dir: Path, *, runs: bool) -> str:
-    return one_line(_without_status(target_dir, runs=runs) if found is None else _summary(found, runs=runs))
+def _heading(status: StatusRecord | None, target_dir: Path, *, runs: bool) -> str:
+    return one_line(_without_status(target_dir, runs=runs) if status is None else _summary(status, runs=runs))
 
 
 def _without_status(target_dir: Path, *, runs: bool) -> str:
@@ -112,33 +112,37 @@ def _without_status(target_dir: Path, *, runs: bool) -> str:
     return f"engine start {'runs, and has written no status yet' if runs else _NEVER}"
 
 
-def _summary(found: StatusRecord, *, runs: bool) -> str:
-    states = ", ".join(f"{count} {state}" for state, count in sorted(found["states"].items()))
-    if stalled := found["healths"].get("stalled"):
+def _summary(status: StatusRecord, *, runs: bool) -> str:
+    states = ", ".join(f"{count} {state}" for state, count in sorted(status["states"].items()))
+    if stalled := status["healths"].get("stalled"):
         states += f"; {stalled} of them stalled"
     if runs:
-        return f"engine start runs (process {found['pid']}, target {found['target']}): {states}"
-    ended = found["stopped_at"] or found["at"]
-    reason = f": {found['stop_reason']}" if found["stop_reason"] else "" if found["stopped_at"] else " (it was killed)"
+        return f"engine start runs (process {status['pid']}, target {status['target']}): {states}"
+    ended = status["stopped_at"] or status["at"]
+    reason = (
+        f": {status['stop_reason']}" if status["stop_reason"] else "" if status["stopped_at"] else " (it was killed)"
+    )
     return f"engine start does not run; it ended {_ago(time.time() - ended)} ago{reason}. Last known: {states}"
 
 
-def _table(found: StatusRecord) -> Table:
+def _table(status: StatusRecord) -> Table:
     from rich import box
     from rich.table import Table
     from rich.text import Text
 
-    nodes = sorted(found["nodes"], key=lambda node: (_ORDER.get(node["health"], 0), node["name"]))
-    now, words = time.time(), standings(nodes)
-    rows = [_cells(node, words[node["node"]].word, now) for node in nodes]
+    nodes = sorted(status["nodes"], key=lambda node: (_ORDER.get(node["health"], 0), node["name"]))
+    now, standing_by_node = time.time(), standings(nodes)
+    rows = [_cells(node, standing_by_node[node["node"]].word, now) for node in nodes]
     # A column in which there is nothing to see would only make the others narrow.
-    shown = [place for place in range(len(_HEADS)) if place < _ALWAYS or any(row[place] not in _EMPTY for row in rows)]
+    columns = [
+        place for place in range(len(_HEADS)) if place < _ALWAYS or any(row[place] not in _EMPTY for row in rows)
+    ]
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for place in shown:
+    for place in columns:
         numbers = _HEADS[place] in _NUMBERS
         table.add_column(_HEADS[place], justify="right" if numbers else "left", no_wrap=numbers or place == 0)
     for node, row in zip(nodes, rows, strict=True):
-        cells = [Text(one_line(row[place])) for place in shown]
+        cells = [Text(one_line(row[place])) for place in columns]
         table.add_row(*cells, style=_COLOURS.get(node["health"], ""))
     return table
 
@@ -163,9 +167,9 @@ def _cells(node: NodeRecord, word: str, now: float) -> tuple[str, ...]:
     )
 
 
-def _errors(found: StatusRecord) -> list[str]:
-    lines = [one_line(found["rejected"])] if found["rejected"] else []
-    for node in found["nodes"]:
+def _errors(status: StatusRecord) -> list[str]:
+    lines = [one_line(status["rejected"])] if status["rejected"] else []
+    for node in status["nodes"]:
         if node["watermark_held"]:
             lines.append(one_line(f"{node['name']}: {node['watermark_held']}"))
         for source, reason in node.get("bad_reasons", {}).items():

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from engine.characters import one_line
-from engine.cli.command_setup import CommandSettings, Warnings, compiled
+from engine.cli.command_setup import CommandSettings, Warnings, compile_and_report
 from engine.cli.console.safe_output import write
 from engine.runtime.operations.submit import DeployMode, Submission, submission, submit
 
@@ -16,45 +16,45 @@ _MOST_NAMED = 10
 
 
 def submit_command(
-    chosen: CommandSettings, command: Sequence[str], mode: str | None, environment: str, *, dry_run: bool
+    settings: CommandSettings, command: Sequence[str], mode: str | None, environment: str, *, dry_run: bool
 ) -> bool:
-    result = compiled(chosen, warnings=Warnings.DAILY)
-    made = submission(
+    result = compile_and_report(settings, warnings=Warnings.DAILY)
+    job = submission(
         result.target,
         result.manifest,
-        chosen.root,
-        chosen.target_dir,
+        settings.root,
+        settings.target_dir,
         command,
         DeployMode(mode) if mode else None,
         environment,
     )
     if dry_run:
-        _show(made)
-        if made.withheld:
-            write(f"\n{_withheld(made)}")
+        _show(job)
+        if job.withheld:
+            write(f"\n{_withheld(job)}")
         return True
-    if made.withheld:
-        chosen.out.say(_withheld(made))
+    if job.withheld:
+        settings.out.say(_withheld(job))
     # Readable by its owner alone.
     with tempfile.TemporaryDirectory(prefix="headrace-") as folder:
-        return submit(made, Path(folder)) == 0
+        return submit(job, Path(folder)) == 0
 
 
-def _withheld(made: Submission) -> str:
-    listed = ", ".join(map(one_line, made.withheld[:_MOST_NAMED]))
-    more = f" and {len(made.withheld) - _MOST_NAMED} more" if len(made.withheld) > _MOST_NAMED else ""
-    return f"Not handed to the cluster, as they may hold keys and no model reads them: {listed}{more}"
+def _withheld(job: Submission) -> str:
+    names = ", ".join(map(one_line, job.withheld[:_MOST_NAMED]))
+    others_text = f" and {len(job.withheld) - _MOST_NAMED} more" if len(job.withheld) > _MOST_NAMED else ""
+    return f"Not handed to the cluster, as they may hold keys and no model reads them: {names}{others_text}"
 
 
-def _show(made: Submission) -> None:
+def _show(job: Submission) -> None:
     files = {"properties": "spark.properties", "archive": "headrace.tar.gz", "main": "headrace_main.py"}
-    write(one_line(shlex.join(["spark-submit", *made.arguments(files)])))
+    write(one_line(shlex.join(["spark-submit", *job.arguments(files)])))
     write("\nspark.properties:")
-    for key, value in made.conf.items():
+    for key, value in job.conf.items():
         write(f"  {key} {one_line(value)}")
-    if made.members:
-        size = sum(path.stat().st_size for path in made.members.values())
-        write(f"\nheadrace.tar.gz: {len(made.members)} files, {size / 1e6:.1f} MB")
-        for name in made.members:
+    if job.members:
+        size = sum(path.stat().st_size for path in job.members.values())
+        write(f"\nheadrace.tar.gz: {len(job.members)} files, {size / 1e6:.1f} MB")
+        for name in job.members:
             if name.startswith("project/"):
                 write(f"  {one_line(name)}")

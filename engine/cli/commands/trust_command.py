@@ -6,43 +6,43 @@ import sys
 from collections.abc import Sequence
 
 from engine.characters import one_line
-from engine.cli.command_setup import CommandSettings, Failed, Warnings, check_project, compiled
+from engine.cli.command_setup import CommandSettings, Failed, Warnings, check_project, compile_and_report
 from engine.cli.console.safe_output import write, write_json
 from engine.errors import UsageError
 from engine.secrets.secret_places import Gift
 from engine.secrets.trusted_projects import confirm, confirmed, forget
 
 
-def trust(chosen: CommandSettings, log_format: str, *, yes: bool, list_only: bool, forget_all: bool) -> None:
+def trust(settings: CommandSettings, log_format: str, *, yes: bool, list_only: bool, forget_all: bool) -> None:
     """Show the secrets of the target and their places, ask, and remember the answer.
 
     Raises:
         UsageError: nobody can be asked.
         SetupError: `trust-file`.
     """
-    check_project(chosen)
+    check_project(settings)
     if list_only:
-        _show(sorted(confirmed(chosen.root)), log_format)
+        _show(sorted(confirmed(settings.root)), log_format)
         return
     if forget_all:
-        path = forget(chosen.root)
-        chosen.out.say(f"Removed what {path} had of {chosen.root}")
+        path = forget(settings.root)
+        settings.out.say(f"Removed the permissions of {path} had of {settings.root}")
         return
-    target = compiled(chosen, warnings=Warnings.DAILY).target
+    target = compile_and_report(settings, warnings=Warnings.DAILY).target
     gifts = target.gifts()
-    known = confirmed(chosen.root)
-    new = [gift for gift in gifts if gift not in known]
+    already_confirmed = confirmed(settings.root)
+    new = [gift for gift in gifts if gift not in already_confirmed]
     if not new:
-        chosen.out.say(f"The target {target.name} gives away no secret that was not confirmed before")
+        settings.out.say(f"The target {target.name} gives away no secret that was not confirmed before")
         return
     if log_format != "json":
-        write(one_line(f"The target {target.name} of {chosen.root} would give"))
+        write(one_line(f"The target {target.name} of {settings.root} would give"))
     _show(new, log_format)
     if not yes and not _agreed():
-        chosen.out.say("Nothing was confirmed")
+        settings.out.say("Nothing was confirmed")
         raise Failed
-    path = confirm(chosen.root, new)
-    chosen.out.say(f"Confirmed, in {path}")
+    path = confirm(settings.root, new)
+    settings.out.say(f"Confirmed, in {path}")
 
 
 def _show(gifts: Sequence[Gift], log_format: str) -> None:

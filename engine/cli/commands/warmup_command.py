@@ -87,8 +87,8 @@ def warm_up(*, force: bool = False, memory: str = "", background: bool = False) 
     jars = jar_paths(("core",), fetch=True, java=java)
     classes = archive.Classes(java, jars, archive.is_wide(memory))
     try:
-        with archive_writer.only_writer(wait=not background) as alone:
-            if not alone:
+        with archive_writer.only_writer(wait=not background) as is_writer:
+            if not is_writer:
                 return None
             if not force and (existing := archive_writer.sound(classes)):
                 return existing

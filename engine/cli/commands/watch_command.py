@@ -21,7 +21,7 @@ from engine.events import SessionRestarted, TurnFinished, TurnStarted, now
 from engine.project.followed_files import FileFollower
 
 
-def watch_project(chosen: CommandSettings, command: Command, selection: Selection, options: RunOptions) -> bool:
+def watch_project(settings: CommandSettings, command: Command, selection: Selection, options: RunOptions) -> bool:
     """Run what is selected, and what each edit affects, until Ctrl-C.
 
     Returns:
@@ -30,14 +30,14 @@ def watch_project(chosen: CommandSettings, command: Command, selection: Selectio
     Raises:
         EngineError: the first turn could not begin, for a reason that no edit of the project removes.
     """
-    out = chosen.out
-    with stop_signals() as signals, log_file(chosen), alone():
+    out = settings.out
+    with stop_signals() as signals, log_file(settings), alone():
         with WarmSession(lambda reason: out.event(SessionRestarted(reason, now()))) as session:
-            watched = WatchedProject(chosen.project, command, options, session)
-            turns = _Turns(chosen, selection, watched, FileFollower(chosen.root), signals)
+            watched = WatchedProject(settings.project, command, options, session)
+            turns = _Turns(settings, selection, watched, FileFollower(settings.root), signals)
             turns.run(())
             turns.follow()
-        if signals.came == signal.SIGTERM:
+        if signals.received == signal.SIGTERM:
             raise TerminatedWaitingError
         out.say("Stopped")
     return not (turns.broken or watched.failed)
@@ -51,7 +51,7 @@ class _Turns:
         broken: it could not begin, or was cut off by an error.
     """
 
-    chosen: CommandSettings
+    settings: CommandSettings
     selection: Selection
     watched: WatchedProject
     follower: FileFollower
@@ -64,7 +64,7 @@ class _Turns:
     def follow(self) -> None:
         """Run a turn for each edit, until a signal comes, or nobody reads what it prints."""
         for files in self.follower.edits():
-            if self.signals.came is not None or reader_left():
+            if self.signals.received is not None or reader_left():
                 return
             if files:
                 self.run(files)
@@ -85,15 +85,15 @@ class _Turns:
         except EngineError as error:
             if self.number == 1 and isinstance(error, (UsageError, SetupError)):
                 raise
-            self.chosen.out.diagnostics(error.diagnostics)
+            self.settings.out.diagnostics(error.diagnostics)
         self._open_session()
         self.signals.interrupting = False
-        self.chosen.out.event(TurnFinished(self.number, time.monotonic() - begin, now()))
+        self.settings.out.event(TurnFinished(self.number, time.monotonic() - begin, now()))
         self.watched.session.rest()
 
     def _turn(self, files: tuple[str, ...]) -> bool:
         """Whether the turn was carried out; a model or test may have failed in it."""
-        out, project = self.chosen.out, self.chosen.project
+        out, project = self.settings.out, self.settings.project
         try:
             compiled = project.compile()
             manifest = compiled.manifest
@@ -119,9 +119,9 @@ class _Turns:
 
     def _warn(self, manifest: Manifest, nodes: Sequence[str], unmatched: Sequence[Diagnostic]) -> None:
         warnings = [*unmatched, *warnings_of(manifest, nodes)]
-        fresh = [warning for warning in warnings if warning not in self.warned]
-        self.warned.update(fresh)
-        self.chosen.out.diagnostics(fresh)
+        new_warnings = [warning for warning in warnings if warning not in self.warned]
+        self.warned.update(new_warnings)
+        self.settings.out.diagnostics(new_warnings)
 
     def _open_session(self) -> None:
         """Have a session ready for the next edit; what is wrong with it, that edit shows again."""
@@ -131,4 +131,4 @@ class _Turns:
             self.watched.warm_up(*self._last)
         except EngineError as error:
             self._last = None
-            self.chosen.out.diagnostics(error.diagnostics)
+            self.settings.out.diagnostics(error.diagnostics)

@@ -11,7 +11,7 @@ from engine.cli.console.safe_output import plain
 from engine.compile import DataTest, Manifest, UnitTest
 from engine.errors import ProjectError, UsageError
 from engine.events import RunResults, Status, TestFinished
-from engine.secrets import scrub
+from engine.secrets.scrubber import scrub
 from engine.target_folder import write_report
 
 # Characters that XML 1.0 cannot have.
@@ -24,18 +24,18 @@ def write_junit(results: RunResults, manifest: Manifest, path: Path, project: Pa
     Raises:
         UsageError: it cannot be written.
     """
-    ended = [r for r in results.results if isinstance(r, TestFinished)]
+    finished_tests = [r for r in results.results if isinstance(r, TestFinished)]
     suite = ET.Element(
         "testsuite",
         name=_clean(manifest.project),
         timestamp=results.started_at.partition("+")[0],
-        tests=str(len(ended)),
-        failures=str(sum(r.status is Status.FAIL for r in ended)),
-        errors=str(sum(r.status is Status.ERROR for r in ended)),
-        skipped=str(sum(r.status is Status.SKIPPED for r in ended)),
+        tests=str(len(finished_tests)),
+        failures=str(sum(r.status is Status.FAIL for r in finished_tests)),
+        errors=str(sum(r.status is Status.ERROR for r in finished_tests)),
+        skipped=str(sum(r.status is Status.SKIPPED for r in finished_tests)),
         time=f"{results.seconds:.3f}",
     )
-    for result in ended:
+    for result in finished_tests:
         _case(suite, result, manifest, results)
     root = ET.Element("testsuites")
     root.append(suite)

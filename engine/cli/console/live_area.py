@@ -34,9 +34,9 @@ def fits(environment: Mapping[str, str] = os.environ) -> bool:
         is_terminal = os.isatty(1)
     except OSError:
         return False
-    named = environment.get("TERM", "dumb") not in {"", "dumb", "unknown"}
-    plain = environment.get("NO_COLOR") or environment.get("CI", "").lower() not in _NO
-    return is_terminal and named and not plain
+    can_redraw = environment.get("TERM", "dumb") not in {"", "dumb", "unknown"}
+    colours_off = environment.get("NO_COLOR") or environment.get("CI", "").lower() not in _NO
+    return is_terminal and can_redraw and not colours_off
 
 
 def spinner(since: float) -> str:
@@ -60,13 +60,13 @@ class LiveArea:
         self.began = 0.0
         self._lock = threading.Lock()
         self._render: Render = tuple
-        self._drawn: Sequence[str] = ()
+        self._lines: Sequence[str] = ()
         self._printed = 0.0
         self._thread: threading.Thread | None = None
         self._stop = threading.Event()
         self._handler: object = None
 
-    def first(self, arguments: Sequence[str]) -> None:
+    def show_starting(self, arguments: Sequence[str]) -> None:
         if not arguments or arguments[0] not in _COMMANDS or _PLAIN_OPTIONS & set(arguments) or not fits():
             return
         if any(os.environ.get(name, "").lower() not in _NO for name in _PLAIN_VARIABLES):
@@ -115,7 +115,7 @@ class LiveArea:
             yield
             return
         with self._lock:
-            lines = self._drawn
+            lines = self._lines
             self._replace(())
             yield
             moment = time.monotonic()
@@ -154,12 +154,12 @@ class LiveArea:
 
     def _replace(self, lines: Sequence[str]) -> None:
         """Draw lines over those that are there; the cursor stays behind the last."""
-        if not lines and not self._drawn:
+        if not lines and not self._lines:
             return
-        up = f"\x1b[{len(self._drawn) - 1}A" if len(self._drawn) > 1 else ""
+        up = f"\x1b[{len(self._lines) - 1}A" if len(self._lines) > 1 else ""
         text = "\n".join(f"{line}\x1b[K" for line in lines)
-        _put(f"\r{up}{text}\x1b[J")
-        self._drawn = lines
+        _write_unbuffered(f"\r{up}{text}\x1b[J")
+        self._lines = lines
 
     def _end_timer(self) -> None:
         if self._handler is not None and threading.current_thread() is threading.main_thread():
@@ -167,14 +167,14 @@ class LiveArea:
             signal.signal(signal.SIGALRM, self._handler)  # type: ignore[arg-type] # what `signal.signal` returned
             self._handler = None
 
-    def forked(self) -> None:
+    def after_fork(self) -> None:
         """Be without lines: this process is a fork of the one that has them."""
         self._lock = threading.Lock()
         self._stop.set()
-        self.began, self._drawn, self._render, self._handler, self._thread = 0.0, (), tuple, None, None
+        self.began, self._lines, self._render, self._handler, self._thread = 0.0, (), tuple, None, None
 
 
-def _put(text: str) -> None:
+def _write_unbuffered(text: str) -> None:
     """Write past Python's buffer: everything else that is printed was flushed."""
     rest = text.encode(sys.stdout.encoding or "utf-8", "replace")
     try:
@@ -186,4 +186,4 @@ def _put(text: str) -> None:
 
 
 AREA = LiveArea()
-os.register_at_fork(after_in_child=AREA.forked)
+os.register_at_fork(after_in_child=AREA.after_fork)

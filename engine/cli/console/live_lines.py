@@ -56,12 +56,12 @@ def live_line(event: Event) -> str:
             until = f", next try at {_time(event.until)}" if event.until else ""
             text = f"{shown_name(event.node)}: {event.state.value}{until}"
         case ProjectReloaded():
-            done = f"project read again, {amount(len(event.changed), 'node')} changed"
-            text = event.rejection or done
+            summary = f"project reloaded, {amount(len(event.changed), 'node')} changed"
+            text = event.rejection or summary
         case MaintenanceFinished() if event.message:
             text = f"{shown_name(event.node)}: {event.message}"
         case SessionClosed():
-            text = f"Java was given back: {event.reason}"
+            text = f"Spark JVM shut down: {event.reason}"
         case LiveStopped():
             text = f"Stopped: {event.reason}"
         case _:

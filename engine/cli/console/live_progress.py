@@ -6,7 +6,7 @@ import time
 from collections.abc import Sequence
 
 from engine.cli.console.live_area import AREA, spinner
-from engine.cli.console.running_node import RunningNode, WholeRun
+from engine.cli.console.running_node import RunningNode, RunProgress
 from engine.events import (
     BatchCommitted,
     Event,
@@ -47,7 +47,7 @@ class LiveProgress:
         self._ended = 0
         self._began = 0.0
         # Of `engine start`, which has no end.
-        self._of_turns = False
+        self._is_live = False
         self._running: dict[str, RunningNode] = {}
 
     def event(self, event: Event) -> None:
@@ -62,7 +62,7 @@ class LiveProgress:
                 self._step, self._total, self._ended, self._began = None, event.total, 0, time.monotonic()
                 AREA.by_thread(self.lines)
             case LiveStarted():
-                self._step, self._of_turns = None, True
+                self._step, self._is_live = None, True
                 AREA.close()
             case RunFinished() | TurnFinished() | LiveStopped():
                 self._step, self._total, self._running = None, 0, {}
@@ -79,7 +79,7 @@ class LiveProgress:
                 node = RunningNode(shown_name(event.node), time.monotonic(), unit, event.unread.get(unit, 0))
                 self._begin(event.node, node)
             case BatchCommitted() if event.node in self._running:
-                self._running[event.node] = self._running[event.node].after(event)
+                self._running[event.node] = self._running[event.node].with_batch(event)
             case ModelFinished() | TestFinished():
                 self._ended += 1
                 self._running.pop(event.node, None)
@@ -90,7 +90,7 @@ class LiveProgress:
 
     def _begin(self, node: str, running: RunningNode) -> None:
         self._running[node] = running
-        if self._of_turns:
+        if self._is_live:
             AREA.by_thread(self.lines)
 
     def lines(self) -> Sequence[str]:
@@ -103,4 +103,4 @@ class LiveProgress:
             return ()
         from engine.cli.console.progress_bars import bar_lines
 
-        return bar_lines(running, WholeRun(self._total, self._ended, self._began) if self._total else None)
+        return bar_lines(running, RunProgress(self._total, self._ended, self._began) if self._total else None)

@@ -22,6 +22,7 @@ from engine.events import (
     BatchCommitted,
     Diagnosed,
     Event,
+    Finished,
     LiveStarted,
     ModelFinished,
     ModelStarted,
@@ -29,6 +30,7 @@ from engine.events import (
     RunResults,
     RunStarted,
     SessionRestarted,
+    SinkFinished,
     Status,
     StepStarted,
     TestFinished,
@@ -87,7 +89,7 @@ class JsonPrinter:
         self._level = level
         self._lock = threading.Lock()
 
-    def _put(self, record: dict[str, Any]) -> None:
+    def _write_line(self, record: dict[str, Any]) -> None:
         with self._lock:
             write_json(record)
 
@@ -97,17 +99,17 @@ class JsonPrinter:
     def diagnostics(self, diagnostics: Iterable[Diagnostic]) -> None:
         for diagnostic in diagnostics:
             if _is_shown(diagnostic, self._level):
-                self._put({"event": "Diagnosed", **diagnostic.to_dict()})
+                self._write_line({"event": "Diagnosed", **diagnostic.to_dict()})
 
     def event(self, event: Event) -> None:
         """The event's fields; steps before a run are for people who watch."""
         if isinstance(event, Diagnosed):
             self.diagnostics([event.diagnostic])
         elif not isinstance(event, StepStarted):
-            self._put({"event": type(event).__name__, **asdict(event)})
+            self._write_line({"event": type(event).__name__, **asdict(event)})
 
     def summary(self, results: RunResults) -> None:
-        self._put({"event": "Summary", **counts(results), "CACHED": results.cached})
+        self._write_line({"event": "Summary", **counts(results), "CACHED": results.cached})
 
 
 class TextPrinter:
@@ -115,12 +117,12 @@ class TextPrinter:
         self._level = level
         self._quiet = not level.informs
         self._lock = threading.Lock()
-        self._shown: dict[str, float] = {}
+        self._progress_times: dict[str, float] = {}
         self._sums: dict[str, tuple[int, int]] = {}
         self._live = LiveProgress() if level.informs and fits() else None
         self._hints: dict[str, str] = {}
         # Of `engine start`, which prints for weeks.
-        self._of_turns = False
+        self._is_live = False
         self.errors: list[str] = []
 
     @property
@@ -129,9 +131,9 @@ class TextPrinter:
 
     def say(self, *parts: Part) -> None:
         if not self._quiet:
-            self._put(*parts)
+            self._write_line(*parts)
 
-    def _put(self, *parts: Part) -> None:
+    def _write_line(self, *parts: Part) -> None:
         with self._lock:
             stamp = f"{time.strftime('%H:%M:%S')}  "
             write(stamp, *(indented(part, _STAMP) if isinstance(part, str) else part for part in parts))
@@ -141,11 +143,11 @@ class TextPrinter:
         self._diagnostics(diagnostics, {})
 
     def _diagnostics(self, diagnostics: Iterable[Diagnostic], hints: dict[str, str]) -> None:
-        shown = [diagnostic for diagnostic in diagnostics if _is_shown(diagnostic, self._level)]
+        printed = [diagnostic for diagnostic in diagnostics if _is_shown(diagnostic, self._level)]
         with self._lock:
-            if not self._of_turns:
-                self.errors += [diagnostic.code for diagnostic in shown if diagnostic.is_error]
-            findings = hints_once(same_of_many(shown), hints)
+            if not self._is_live:
+                self.errors += [diagnostic.code for diagnostic in printed if diagnostic.is_error]
+            findings = hints_once(collapse_repeated(printed), hints)
             if parts := [part for one in findings for part in ("\n", *diagnostic_text(one))]:
                 write(*parts[1:], error=True)
 
@@ -154,17 +156,17 @@ class TextPrinter:
         if self._live is not None:
             self._live.event(event)
         # The turns of `engine start` have lines of their own.
-        self._of_turns = self._of_turns or isinstance(event, LiveStarted)
-        if self._of_turns and isinstance(event, (ModelStarted, BatchCommitted, ModelFinished, TestFinished)):
+        self._is_live = self._is_live or isinstance(event, LiveStarted)
+        if self._is_live and isinstance(event, (ModelStarted, BatchCommitted, ModelFinished, TestFinished)):
             self.say_if(turn_line(event))
             return
-        self._of_run(event)
+        self._run_event(event)
 
     def say_if(self, text: str) -> None:
         if text:
             self.say(text)
 
-    def _of_run(self, event: Event) -> None:
+    def _run_event(self, event: Event) -> None:
         match event:
             case RunStarted():
                 self._hints.clear()
@@ -174,7 +176,7 @@ class TextPrinter:
             case BatchCommitted():
                 self._progress(event)
             case ModelFinished() | TestFinished() if event.message == INTERRUPTED:
-                self._row(event, "CANCELLED", _what(event), f"CANCELLED in {event.seconds:.1f}s", event)
+                self._row(event, "CANCELLED", _subject(event), f"CANCELLED in {event.seconds:.1f}s", event)
             case ModelFinished():
                 self._finished(event)
             case TestFinished():
@@ -182,14 +184,16 @@ class TextPrinter:
                 detail = f"{event.message} in {event.seconds:.1f}s" if event.message else f"in {event.seconds:.1f}s"
                 detail = "(cached)" if event.cached else detail
                 self._row(event, word, shown_name(event.node), f"{event.status.value.upper()} {detail}", event)
+            case SinkFinished():
+                self._delivered(event)
             case Diagnosed():
-                self._diagnostics([event.diagnostic], {} if self._of_turns else self._hints)
+                self._diagnostics([event.diagnostic], {} if self._is_live else self._hints)
             case RunFinished():
                 self.say(f"Finished in {event.seconds:.1f}s")
             case _:
-                self._watched(event)
+                self._watch_event(event)
 
-    def _watched(self, event: Event) -> None:
+    def _watch_event(self, event: Event) -> None:
         match event:
             case TurnStarted():
                 self._turn(event)
@@ -202,29 +206,29 @@ class TextPrinter:
 
     def _turn(self, event: TurnStarted) -> None:
         """What changed; and that there is nothing to do, of which no other line follows."""
-        named = ", ".join(event.files[:_FILES_NAMED])
+        file_list = ", ".join(event.files[:_FILES_NAMED])
         more = f" and {len(event.files) - _FILES_NAMED} more" if len(event.files) > _FILES_NAMED else ""
-        changed = f"Changed: {named}{more}" if event.files else ""
+        changed = f"Changed: {file_list}{more}" if event.files else ""
         if event.due == 0:
-            done = f"nothing to do for {event.total} node{'' if event.total == 1 else 's'}"
-            self.say(f"{changed}; {done}" if changed else f"N{done[1:]}")
+            summary = f"nothing to do for {event.total} node{'' if event.total == 1 else 's'}"
+            self.say(f"{changed}; {summary}" if changed else f"N{summary[1:]}")
         elif changed:
             self.say(changed)
 
     def _row(
         self,
-        event: ModelStarted | ModelFinished | TestFinished,
+        event: ModelStarted | Finished,
         word: str,
-        what: str,
+        subject: str,
         bracket: str,
-        ended: ModelFinished | TestFinished | None,
+        finished: Finished | None,
     ) -> None:
-        if self._quiet and (ended is None or not self._is_bad(ended.status)):
+        if self._quiet and (finished is None or not self._is_bad(finished.status)):
             return
-        head = f"{event.index} of {event.total} {word} {what} "
+        head = f"{event.index} of {event.total} {word} {subject} "
         head = head.ljust(_WIDTH, ".") if len(head) < _WIDTH else head
-        inside = Styled(bracket, _COLOURS[ended.status]) if ended is not None else bracket
-        self._put(f"{head} [", inside, "]")
+        inside = Styled(bracket, _COLOURS[finished.status]) if finished is not None else bracket
+        self._write_line(f"{head} [", inside, "]")
 
     def _is_bad(self, status: Status) -> bool:
         return status.failed or (status is Status.WARN and self._level.warns)
@@ -240,10 +244,20 @@ class TextPrinter:
         self._row(event, word, f"{event.kind} {event.relation}", status, event)
         if event.kind == "streaming_table" and event.batches and not event.status.failed:
             self.say(f"    {stream_text(event)}")
-        if taken := taken_out_text(event):
-            self.say(f"    {taken}")
+        if removed_rows := removed_rows_text(event):
+            self.say(f"    {removed_rows}")
         if event.note:
             self.say(f"    note: {event.note}")
+
+    def _delivered(self, event: SinkFinished) -> None:
+        deleted = f", {event.rows_deleted:,} deleted" if event.rows_deleted else ""
+        status = {
+            Status.SUCCESS: f"OK {amount(event.rows_out, 'row')}{deleted} in {event.seconds:.1f}s",
+            Status.UNCHANGED: f"UNCHANGED (nothing to deliver) in {event.seconds:.1f}s",
+            Status.SKIPPED: f"SKIP {event.message}",
+        }.get(event.status, f"{event.status.value.upper()} in {event.seconds:.1f}s")
+        word = _WORDS.get(event.status, event.status.value.upper())
+        self._row(event, word, f"sink {shown_name(event.node)} ({event.place})", status, event)
 
     def _progress(self, event: BatchCommitted) -> None:
         rows_in, batches = self._sums.get(event.node, (0, 0))
@@ -254,18 +268,18 @@ class TextPrinter:
         # There is none yet in the first micro-batch, and never one without event time.
         watermark = f", watermark {short_time(event.watermark)}" if event.watermark else ""
         text = f"{event.node.split('.', 1)[1]}: {read}{watermark}"
-        if not self._quiet and time.monotonic() - self._shown.get(event.node, 0.0) > _PROGRESS_SECONDS:
-            self._shown[event.node] = time.monotonic()
-            self._put(f"    {text}")
+        if not self._quiet and time.monotonic() - self._progress_times.get(event.node, 0.0) > _PROGRESS_SECONDS:
+            self._progress_times[event.node] = time.monotonic()
+            self._write_line(f"    {text}")
 
     def summary(self, results: RunResults) -> None:
         numbers: dict[str, object] = {**counts(results)}
         if results.cached:
             numbers["PASS"] = f"{numbers['PASS']} ({results.cached} cached)"
-        self._put("Done. " + " ".join(f"{key}={value}" for key, value in numbers.items()))
+        self._write_line("Done. " + " ".join(f"{key}={value}" for key, value in numbers.items()))
 
 
-def _what(event: ModelFinished | TestFinished) -> str:
+def _subject(event: ModelFinished | TestFinished) -> str:
     return f"{event.kind} {event.relation}" if isinstance(event, ModelFinished) else shown_name(event.node)
 
 
@@ -310,8 +324,8 @@ def _merged(event: ModelFinished) -> str:
     return f" ({', '.join(parts)})" if parts else ""
 
 
-def taken_out_text(event: ModelFinished) -> str:
-    parts = []
+def removed_rows_text(event: ModelFinished) -> str:
+    parts = [f"{amount(event.skipped, 'record')} skipped that are not rows"] if event.skipped else []
     if event.bad_records:
         parts += [f"{amount(n, 'bad record')} from {name}" for name, n in event.bad_records.items()]
     if event.failed_checks:
@@ -325,31 +339,31 @@ def short_time(text: str) -> str:
     return text.replace("T", " ").removesuffix("Z").removesuffix(".000")
 
 
-def same_of_many(diagnostics: Sequence[Diagnostic]) -> list[Diagnostic]:
+def collapse_repeated(diagnostics: Sequence[Diagnostic]) -> list[Diagnostic]:
     """Findings of which one stands for all that say the same of other nodes, where there are many of them.
 
     Behind it is one that counts the others and names some; machines get each.
     """
-    alike: dict[tuple[str, ...], list[Diagnostic]] = defaultdict(list)
+    same_findings: dict[tuple[str, ...], list[Diagnostic]] = defaultdict(list)
     for one in diagnostics:
-        alike[_key(one)].append(one)
-    shown: list[Diagnostic] = []
+        same_findings[_key(one)].append(one)
+    printed: list[Diagnostic] = []
     for one in diagnostics:
-        first, *others = alike[_key(one)]
-        if len(others) < _FEW or not one.node:
-            shown.append(one)
+        first, *repeated = same_findings[_key(one)]
+        if len(repeated) < _FEW or not one.node:
+            printed.append(one)
         elif one is first:
-            names = ", ".join(f"'{other.node}'" for other in others[:_FEW])
-            more = f"{len(others):,} other nodes: {names}, .. (all: --log-format json)"
-            shown += [replace(one, hint=""), replace(one, message=f"the same of {more}", location=None)]
-    return shown
+            names = ", ".join(f"'{repeat.node}'" for repeat in repeated[:_FEW])
+            more = f"{len(repeated):,} other nodes: {names}, .. (all: --log-format json)"
+            printed += [replace(one, hint=""), replace(one, message=f"the same of {more}", location=None)]
+    return printed
 
 
 def _key(diagnostic: Diagnostic) -> tuple[str, ...]:
     return diagnostic.code, diagnostic.level.value, diagnostic.message, _hint_of(diagnostic)
 
 
-def hints_once(diagnostics: Sequence[Diagnostic], shown: dict[str, str]) -> Iterator[Diagnostic]:
+def hints_once(diagnostics: Sequence[Diagnostic], printed: dict[str, str]) -> Iterator[Diagnostic]:
     """Findings of which each hint is given once: equal hints behind the last of those that follow each other.
 
     Args:
@@ -358,13 +372,13 @@ def hints_once(diagnostics: Sequence[Diagnostic], shown: dict[str, str]) -> Iter
     """
     keys = [_hint_of(diagnostic) for diagnostic in diagnostics]
     for place, diagnostic in enumerate(diagnostics):
-        key, what = keys[place], str(diagnostic.location or diagnostic.node or "")
+        key, subject = keys[place], str(diagnostic.location or diagnostic.node or "")
         if place + 1 < len(diagnostics) and diagnostics[place + 1].hint == diagnostic.hint:
             yield replace(diagnostic, hint="")
-        elif shown.get(key):
-            yield replace(diagnostic, hint=f"As for {shown[key]}." if diagnostic.hint else "")
+        elif printed.get(key):
+            yield replace(diagnostic, hint=f"As for {printed[key]}." if diagnostic.hint else "")
         else:
-            shown[key] = what
+            printed[key] = subject
             yield diagnostic
 
 

@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from engine.cli.console.live_area import spinner
-from engine.cli.console.running_node import RunningNode, WholeRun
+from engine.cli.console.running_node import RunningNode, RunProgress
 from engine.cli.console.safe_output import plain
 
 _BAR = 20
@@ -27,7 +27,7 @@ _NARROWEST = 20
 _NARROW = 100
 
 
-def bar_lines(running: Sequence[RunningNode], whole: WholeRun | None) -> list[str]:
+def bar_lines(running: Sequence[RunningNode], run_progress: RunProgress | None) -> list[str]:
     """Return a line for each node that runs, and one for the run; no line is wider than the terminal."""
     columns, rows = _size()
     most = max(1, min(_MOST, rows - 3))
@@ -43,22 +43,24 @@ def bar_lines(running: Sequence[RunningNode], whole: WholeRun | None) -> list[st
         grid.add_row(Text(spinner(node.began)), text, _bar(node, bar), seconds, _text(_detail(node)))
     if len(running) > most:
         grid.add_row("", Text(f"and {len(running) - most} more"))
-    if whole is not None:
-        done = ProgressBar(whole.total, min(whole.ended, whole.total), bar)
-        nodes = Text(f"{whole.ended:,} of {whole.total:,} node{'' if whole.total == 1 else 's'}")
-        grid.add_row(Text(spinner(whole.began)), Text("total"), done, Text(_seconds(whole.began)), nodes)
-    return _drawn(grid, max(_NARROWEST, columns - _MARGIN))
+    if run_progress is not None:
+        progress = ProgressBar(run_progress.total, min(run_progress.ended, run_progress.total), bar)
+        nodes = Text(f"{run_progress.ended:,} of {run_progress.total:,} node{'' if run_progress.total == 1 else 's'}")
+        grid.add_row(
+            Text(spinner(run_progress.began)), Text("total"), progress, Text(_seconds(run_progress.began)), nodes
+        )
+    return _rendered_lines(grid, max(_NARROWEST, columns - _MARGIN))
 
 
 def _bar(node: RunningNode, width: int) -> ProgressBar | Text:
     """How much of its input was read; one that moves to and fro as long as nothing was, none where it is not known."""
     if not node.unit:
         return Text("")
-    return ProgressBar(node.total, node.done, width, pulse=not node.done, animation_time=time.monotonic())
+    return ProgressBar(node.total, node.units_read, width, pulse=not node.units_read, animation_time=time.monotonic())
 
 
 def _detail(node: RunningNode) -> str:
-    parts = [f"{node.done:,} of {node.total:,} {node.unit}"] if node.unit else []
+    parts = [f"{node.units_read:,} of {node.total:,} {node.unit}"] if node.unit else []
     if node.rows:
         parts += [f"{node.rows:,} row{'' if node.rows == 1 else 's'}", f"{node.rate:,.0f} rows/s"]
     if node.watermark:
@@ -83,7 +85,7 @@ def _size() -> os.terminal_size:
     return size if size.columns and size.lines else os.terminal_size((80, 24))
 
 
-def _drawn(grid: Table, width: int) -> list[str]:
+def _rendered_lines(grid: Table, width: int) -> list[str]:
     # The characters of bars are those that its encoding has.
     file = TextIOWrapper(BytesIO(), encoding=sys.stdout.encoding or "utf-8", errors="replace")
     console = Console(file=file, force_terminal=True, width=width, height=_MOST + 3, highlight=False)

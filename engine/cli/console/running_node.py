@@ -25,15 +25,15 @@ class RunningNode:
     began: float
     unit: str = ""
     total: int = 0
-    done: int = 0
+    units_read: int = 0
     rows: int = 0
     rate: float = 0.0
     watermark: str = ""
 
-    def after(self, batch: BatchCommitted) -> RunningNode:
+    def with_batch(self, batch: BatchCommitted) -> RunningNode:
         return replace(
             self,
-            done=min(self.total, self.done + batch.read.get(self.unit, 0)),
+            units_read=min(self.total, self.units_read + batch.read.get(self.unit, 0)),
             rows=self.rows + batch.rows_in,
             rate=batch.rows_in / batch.seconds if batch.seconds else 0.0,
             watermark=batch.watermark or self.watermark,
@@ -41,7 +41,7 @@ class RunningNode:
 
 
 @dataclass(frozen=True, slots=True)
-class WholeRun:
+class RunProgress:
     """How far a run is: its nodes, those that have ended, and when it began on the monotonic clock."""
 
     total: int

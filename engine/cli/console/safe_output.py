@@ -23,7 +23,7 @@ import click
 from engine.characters import visible, without_commands
 from engine.cli.console.live_area import AREA
 from engine.errors import UsageError
-from engine.secrets import scrub, scrubber
+from engine.secrets.scrubber import scrub, scrubber
 
 _NAMES = {math.inf: "Infinity", -math.inf: "-Infinity"}
 
@@ -43,7 +43,7 @@ Part = str | Styled
 def write(*parts: Part, error: bool = False, end: str = "\n") -> None:
     # Asked for once: a report of a thousand findings has five thousand parts.
     clean = scrubber()
-    _put("".join(_shown(part, clean) for part in parts), error=error, end=end)
+    _write_to_stream("".join(_styled(part, clean) for part in parts), error=error, end=end)
 
 
 def plain(*parts: Part) -> str:
@@ -53,13 +53,13 @@ def plain(*parts: Part) -> str:
 
 def indented(text: str, width: int) -> str:
     """The text with its second and later lines moved to the right, so that none looks like a line of ours."""
-    first, *rest = text.split("\n")
+    first, *further_lines = text.split("\n")
     blank = " " * width
-    return "\n".join([first, *(line if line.startswith(blank) else f"{blank}{line}" for line in rest)])
+    return "\n".join([first, *(line if line.startswith(blank) else f"{blank}{line}" for line in further_lines)])
 
 
 def write_json(record: Any, *, indent: int | None = None) -> None:
-    _put(json_text(record, indent=indent), error=False, end="\n")
+    _write_to_stream(json_text(record, indent=indent), error=False, end="\n")
 
 
 def json_text(record: Any, *, indent: int | None = None, default: Callable[[Any], Any] | None = None) -> str:
@@ -87,18 +87,18 @@ def open_streams() -> None:
             setattr(sys, name, open(number, "r" if number == 0 else "w", encoding="utf-8", closefd=False))  # noqa: SIM115 - for as long as the process lives
 
 
-def unwritten() -> OSError | None:
+def take_write_failure() -> OSError | None:
     """Why some of what was printed could not be written, if so, once; not that its reader has left."""
-    return _failures.pop() if _failures else None
+    return _write_failures.pop() if _write_failures else None
 
 
 def reader_left() -> bool:
     """Whether nobody reads any more what is printed."""
-    return bool(_left)
+    return bool(_broken_pipes)
 
 
-_failures: list[OSError] = []
-_left: list[BrokenPipeError] = []
+_write_failures: list[OSError] = []
+_broken_pipes: list[BrokenPipeError] = []
 
 
 @contextmanager
@@ -108,9 +108,9 @@ def writing(stream: Any) -> Iterator[None]:
         yield
     except OSError as failure:
         if isinstance(failure, BrokenPipeError):
-            _left[:] = [failure]
+            _broken_pipes[:] = [failure]
         else:
-            _failures[:] = [failure]
+            _write_failures[:] = [failure]
         # What is still in Python's buffer would fail again at the end of the process.
         with suppress(OSError, ValueError):
             null = os.open(os.devnull, os.O_WRONLY)
@@ -122,13 +122,13 @@ def _safe(text: str, clean: Callable[[str], str]) -> str:
     return without_commands(visible(clean(text)))
 
 
-def _shown(part: Part, clean: Callable[[str], str]) -> str:
+def _styled(part: Part, clean: Callable[[str], str]) -> str:
     if not isinstance(part, Styled):
         return _safe(part, clean)
     return click.style(_safe(part.text, clean), fg=part.colour or None, bold=part.bold or None)
 
 
-def _put(text: str, *, error: bool, end: str) -> None:
+def _write_to_stream(text: str, *, error: bool, end: str) -> None:
     stream = sys.stderr if error else sys.stdout
     with AREA.above(), writing(stream):
         click.echo(_encodable(text, stream) + end, nl=False, err=error)

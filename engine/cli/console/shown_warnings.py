@@ -21,10 +21,17 @@ _DAY = 24 * 60 * 60
 
 def warnings_of(manifest: Manifest, nodes: Collection[str]) -> list[Diagnostic]:
     """Return the warnings about some nodes, about the sources that these read, and about no node at all."""
-    about = {*nodes, *(parent for node in nodes for parent in manifest.parents(node) if parent.startswith("source."))}
-    every, chosen = _names(manifest, manifest.nodes), _names(manifest, about)
+    relevant_nodes = {
+        *nodes,
+        *(parent for node in nodes for parent in manifest.parents(node) if parent.startswith("source.")),
+    }
+    all_names, about_names = _names(manifest, manifest.nodes), _names(manifest, relevant_nodes)
     warnings = (diagnostic for diagnostic in manifest.diagnostics if not diagnostic.is_error)
-    return [diagnostic for diagnostic in warnings if not (names := _concerned(diagnostic) & every) or names & chosen]
+    return [
+        diagnostic
+        for diagnostic in warnings
+        if not (names := _node_or_file(diagnostic) & all_names) or names & about_names
+    ]
 
 
 def _names(manifest: Manifest, nodes: Iterable[str]) -> set[str]:
@@ -32,31 +39,31 @@ def _names(manifest: Manifest, nodes: Iterable[str]) -> set[str]:
     return {name for node in nodes for name in (manifest.nodes[node].name, manifest.nodes[node].file)}
 
 
-def _concerned(warning: Diagnostic) -> set[str]:
+def _node_or_file(warning: Diagnostic) -> set[str]:
     if warning.node:
         return {warning.node}
     return {warning.location.file} if warning.location else set()
 
 
-def not_told_today(folder: Path | None, warnings: Sequence[Diagnostic]) -> list[Diagnostic]:
+def not_shown_today(folder: Path | None, warnings: Sequence[Diagnostic]) -> list[Diagnostic]:
     """Return warnings that were not shown within a day; code, node, file and text count, the line does not."""
-    shown = _told(folder)
-    return [warning for warning in warnings if _identity(warning) not in shown]
+    shown_times = _shown_times(folder)
+    return [warning for warning in warnings if _identity(warning) not in shown_times]
 
 
-def note_told(folder: Path | None, warnings: Sequence[Diagnostic]) -> None:
+def note_shown(folder: Path | None, warnings: Sequence[Diagnostic]) -> None:
     """Remember that warnings are shown now; a failure to do so is ignored."""
     if folder is None or not warnings:
         return
-    shown = {**_told(folder), **dict.fromkeys(map(_identity, warnings), time.time())}
+    shown_times = {**_shown_times(folder), **dict.fromkeys(map(_identity, warnings), time.time())}
     try:
         with TargetFolder(folder) as cache:
-            cache.write(_FILE, json.dumps(shown).encode())
+            cache.write(_FILE, json.dumps(shown_times).encode())
     except (EngineError, OSError):
         return
 
 
-def _told(folder: Path | None) -> dict[str, float]:
+def _shown_times(folder: Path | None) -> dict[str, float]:
     if folder is None:
         return {}
     with TargetFolder(folder) as cache:

@@ -38,14 +38,14 @@ class LakeQueries:
         schemas = dict.fromkeys(
             [self.compiled.target.schema, *(m.relation.schema for m in self.models.values() if m.in_catalog)]
         )
-        stored = {(schema, name) for schema in schemas for name in self.lake.names(schema)}
-        named = {
+        stored_tables = {(schema, name) for schema in schemas for name in self.lake.names(schema)}
+        model_tables = {
             name: (model.relation.schema, model.relation.name)
             for name, model in self.models.items()
-            if (model.relation.schema, model.relation.name) in stored
+            if (model.relation.schema, model.relation.name) in stored_tables
         }
-        others = sorted(stored - set(named.values()))
-        return {**named, **{".".join(place): place for place in others}}
+        other_tables = sorted(stored_tables - set(model_tables.values()))
+        return {**model_tables, **{".".join(place): place for place in other_tables}}
 
     def columns(self, table: str) -> tuple[TableColumn, ...]:
         """The columns of one of the tables, as stored.
@@ -57,14 +57,14 @@ class LakeQueries:
             self._columns[table] = self.lake.columns(*self.tables[table]) or ()
         return self._columns[table]
 
-    def look_again(self) -> None:
+    def forget_tables(self) -> None:
         """Forget which tables and columns there are: a build may have changed them."""
         self.__dict__.pop("tables", None)
         self._columns.clear()
 
     @contextmanager
-    def opened(self) -> Iterator[DuckDBQueries]:
-        queries = DuckDBQueries(self.lake, self.compiled.target.catalog.name, self._meant)
+    def database(self) -> Iterator[DuckDBQueries]:
+        queries = DuckDBQueries(self.lake, self.compiled.target.catalog.name, self._resolve_table)
         try:
             yield queries
         finally:
@@ -81,9 +81,9 @@ class LakeQueries:
         Raises:
             EngineError: it cannot be rendered, is not a query, or fails.
         """
-        return queries.run(render_query(self.project, self.compiled, text, self._written), limit)
+        return queries.run(render_query(self.project, self.compiled, text, self._reference_sql), limit)
 
-    def _written(self, kind: str, name: str) -> str:
+    def _reference_sql(self, kind: str, name: str) -> str:
         """The name of a table in SQL.
 
         Raises:
@@ -94,16 +94,16 @@ class LakeQueries:
             raise place
         return ".".join('"' + part.replace('"', '""') + '"' for part in place)
 
-    def _meant(self, name: TableName) -> tuple[str, str] | RunError:
+    def _resolve_table(self, name: TableName) -> tuple[str, str] | RunError:
         if name.catalog not in {"", self.compiled.target.catalog.name}:
             return _not_found(f"catalog '{name.catalog}'", "")
         if name.schema:
             return name.schema, name.name
         if name.name in self.models:
             return self._model(name.name)
-        own = self.compiled.target.schema
-        if f"{own}.{name.name}" in self.tables:
-            return own, name.name
+        target_schema = self.compiled.target.schema
+        if f"{target_schema}.{name.name}" in self.tables:
+            return target_schema, name.name
         return _not_found(f"table '{name.name}'", near(name.name, self.tables))
 
     def _model(self, name: str) -> tuple[str, str] | RunError:
@@ -121,11 +121,11 @@ class LakeQueries:
         return model.relation.schema, model.relation.name
 
     def _source(self, name: str) -> tuple[str, str] | RunError:
-        known = [source.name for source in self.compiled.manifest.sources]
-        if name not in known:
-            return _not_found(f"source '{name}'", near(name, known))
+        source_names = [source.name for source in self.compiled.manifest.sources]
+        if name not in source_names:
+            return _not_found(f"source '{name}'", near(name, source_names))
         return RunError("sql-query", f"the source '{name}' is read by Spark alone", _IN_SPARK)
 
 
-def _not_found(what: str, hint: str) -> RunError:
-    return RunError("sql-query", f"{what} not found", hint or "List the tables: engine sql '\\d'.")
+def _not_found(subject: str, hint: str) -> RunError:
+    return RunError("sql-query", f"{subject} not found", hint or "List the tables: engine sql '\\d'.")

@@ -25,7 +25,7 @@ _WORD = re.compile(r"[\w.]+")
 
 
 @contextmanager
-def prompt(reading: LakeQueries, history: Path | None) -> Iterator[Iterable[str | None]]:
+def prompt(lake_queries: LakeQueries, history: Path | None) -> Iterator[Iterable[str | None]]:
     """Give the lines that are typed until Ctrl-D; None: those of this statement are discarded (Ctrl-C).
 
     Args:
@@ -36,29 +36,31 @@ def prompt(reading: LakeQueries, history: Path | None) -> Iterator[Iterable[str 
         import readline
     except ImportError:
         # Python can be built without it: then lines are plain.
-        yield _lines(_Typed())
+        yield _lines(_TypedLines())
         return
-    typed = _Typed()
+    typed = _TypedLines()
     readline.set_completer_delims(_ENDS)
-    readline.set_completer(_completer(reading, typed))
+    readline.set_completer(_completer(lake_queries, typed))
     readline.parse_and_bind("tab: complete")
     readline.clear_history()
-    for line in _kept(history):
+    for line in _read_history(history):
         readline.add_history(line)
     try:
         yield _lines(typed)
     finally:
         readline.set_completer(None)
         count = readline.get_current_history_length()
-        _keep(history, [readline.get_history_item(i) for i in range(max(1, count - _MOST_LINES + 1), count + 1)])
+        _write_history(
+            history, [readline.get_history_item(i) for i in range(max(1, count - _MOST_LINES + 1), count + 1)]
+        )
 
 
-class _Typed:
+class _TypedLines:
     def __init__(self) -> None:
         self.lines: list[str] = []
 
 
-def _lines(typed: _Typed) -> Iterator[str | None]:
+def _lines(typed: _TypedLines) -> Iterator[str | None]:
     while True:
         try:
             line = input(_NEXT if typed.lines else _FIRST)
@@ -77,29 +79,33 @@ def _lines(typed: _Typed) -> Iterator[str | None]:
         yield line
 
 
-def candidates(reading: LakeQueries, text: str, word: str) -> list[str]:
-    named = [name for name in reading.tables if name in _WORD.findall(text)]
+def candidates(lake_queries: LakeQueries, text: str, word: str) -> list[str]:
+    mentioned_tables = [name for name in lake_queries.tables if name in _WORD.findall(text)]
     table, dot, _ = word.rpartition(".")
-    aliased = [f"{table}{dot}{column.name}" for name in named for column in reading.columns(name)] if dot else []
-    columns = [column.name for name in named for column in reading.columns(name)]
-    found = [*reading.tables, *columns, *aliased]
-    return sorted({name for name in found if name.startswith(word)})
+    aliased = (
+        [f"{table}{dot}{column.name}" for name in mentioned_tables for column in lake_queries.columns(name)]
+        if dot
+        else []
+    )
+    columns = [column.name for name in mentioned_tables for column in lake_queries.columns(name)]
+    completions = [*lake_queries.tables, *columns, *aliased]
+    return sorted({name for name in completions if name.startswith(word)})
 
 
-def _completer(reading: LakeQueries, typed: _Typed) -> Callable[[str, int], str | None]:
+def _completer(lake_queries: LakeQueries, typed: _TypedLines) -> Callable[[str, int], str | None]:
     import readline
 
     def complete(word: str, state: int) -> str | None:
         # An error in a completer is swallowed by readline; a catalog that does not answer completes nothing.
         with suppress(Exception):
             before = "\n".join([*typed.lines, readline.get_line_buffer()])
-            return next(islice(candidates(reading, before, word), state, None), None)
+            return next(islice(candidates(lake_queries, before, word), state, None), None)
         return None
 
     return complete
 
 
-def _kept(file: Path | None) -> list[str]:
+def _read_history(file: Path | None) -> list[str]:
     """The lines of earlier prompts, if nobody but the user can have written them."""
     if file is None or not is_own(file, private=True):
         return []
@@ -108,7 +114,7 @@ def _kept(file: Path | None) -> list[str]:
     return []
 
 
-def _keep(file: Path | None, lines: Iterable[str | None]) -> None:
+def _write_history(file: Path | None, lines: Iterable[str | None]) -> None:
     """Write the lines for the next prompt, readable by their owner alone; a history that cannot be kept is not."""
     if file is None:
         return

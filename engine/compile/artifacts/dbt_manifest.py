@@ -10,18 +10,19 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
-from pathlib import PurePosixPath
 from typing import Any
 
 from engine.compile.nodes.column_facts import Origin
 from engine.compile.nodes.exposure import Exposure
-from engine.compile.nodes.fingerprint import definition, published
+from engine.compile.nodes.facts import plain
+from engine.compile.nodes.fingerprint import definition_hash, published_facts
 from engine.compile.nodes.guarantee import Guarantee
 from engine.compile.nodes.manifest import AcknowledgedWarning, Column, DataTest, Input, Macro, Model, Node, Source
+from engine.compile.nodes.sink import Sink
 from engine.compile.nodes.unit_test_steps import ExpectedResult, GivenRows, UnitTest
 from engine.relations import Partition, SortColumn
-from engine.sources import SourceSpec, answers_of, location
-from engine.sources.credentials import shown, shown_setting
+from engine.sources import SourceSpec, location, source_traits
+from engine.sources.credentials import masked_options, shown_setting
 
 # The one key of `meta` that is ours.
 OWN = "headrace"
@@ -54,6 +55,8 @@ def node_dict(node: Node, about: About) -> dict[str, Any]:
         return _unit_test(node, about)
     if isinstance(node, Exposure):
         return _exposure(node, about)
+    if isinstance(node, Sink):
+        return _sink(node, about)
     return _source(node, about) if isinstance(node, Source) else _test(node, about)
 
 
@@ -73,7 +76,7 @@ def macro_dict(macro: Macro, project: str) -> dict[str, Any]:
 
 
 def _common(node: Node, about: About, kind: str, path: str) -> dict[str, Any]:
-    folders = PurePosixPath(path).parent.parts
+    *folders, _ = path.split("/")
     return {
         "name": node.name,
         "resource_type": kind,
@@ -86,7 +89,7 @@ def _common(node: Node, about: About, kind: str, path: str) -> dict[str, Any]:
 
 
 def _below(file: str) -> str:
-    return "/".join(PurePosixPath(file).parts[1:]) or file
+    return file.partition("/")[2] or file
 
 
 def _compiled(sql: str, raw: str, about: About, depends_on: Iterable[str]) -> dict[str, Any]:
@@ -119,7 +122,7 @@ def _model(model: Model, about: About) -> dict[str, Any]:
         "meta": {**model.meta, OWN: _found_out(model, about)},
         "config": _model_config(model),
         "columns": {column.name: _column(column, about) for column in model.columns},
-        **_named(reads),
+        **_refs_and_sources(reads),
         "compiled": bool(model.sql) and not model.broken,
         "compiled_path": f"target/compiled/{about.project}/{model.file}" if model.sql else None,
         "contract": {"enforced": model.contract, "alias_types": True, "checksum": None},
@@ -127,7 +130,7 @@ def _model(model: Model, about: About) -> dict[str, Any]:
     }
 
 
-def _named(reads: Iterable[str]) -> dict[str, Any]:
+def _refs_and_sources(reads: Iterable[str]) -> dict[str, Any]:
     models = [node.partition(".")[2] for node in reads if node.startswith("model.")]
     return {
         "refs": [{"name": name, "package": None, "version": None} for name in models],
@@ -149,7 +152,31 @@ def _exposure(exposure: Exposure, about: About) -> dict[str, Any]:
         "meta": meta,
         "config": {"enabled": True, "tags": tags, "meta": meta},
         "depends_on": {"macros": [], "nodes": [unique_id(node, about.project) for node in exposure.depends_on]},
-        **_named(exposure.depends_on),
+        **_refs_and_sources(exposure.depends_on),
+        "metrics": [],
+    }
+
+
+def _sink(sink: Sink, about: About) -> dict[str, Any]:
+    """A sink in the form of dbt's exposures, of which it is one for other programs."""
+    tags, meta = list(sink.tags), dict(sink.meta)
+    own = {
+        "connection": sink.connection, "table": sink.table, "key": list(sink.key), "columns": list(sink.columns),
+        "exclude": list(sink.exclude), "start": "now" if sink.from_now else "earliest", "create": sink.create,
+    }  # fmt: skip
+    return {
+        **_common(sink, about, "exposure", _below(sink.file)),
+        "type": "application",
+        "owner": {"name": sink.connection},
+        "label": None,
+        "description": sink.description,
+        "url": None,
+        "maturity": None,
+        "tags": tags,
+        "meta": {**meta, OWN: {"sink": own}},
+        "config": {"enabled": True, "tags": tags, "meta": meta},
+        "depends_on": {"macros": [], "nodes": [unique_id(node, about.project) for node in sink.depends_on]},
+        **_refs_and_sources(sink.depends_on),
         "metrics": [],
     }
 
@@ -158,26 +185,30 @@ def _deferred(model: Model) -> dict[str, Any]:
     if model.deferred_from is None:
         return {}
     read = model.relation
-    named = {"database": read.catalog, "schema": read.schema, "alias": read.name, "relation_name": read.sql}
-    return {"defer_relation": named}
+    defer_relation = {"database": read.catalog, "schema": read.schema, "alias": read.name, "relation_name": read.sql}
+    return {"defer_relation": defer_relation}
 
 
-def _acknowledged(seen: AcknowledgedWarning) -> dict[str, Any]:
-    return {"code": seen.code, "message": seen.message, "line": seen.location.line if seen.location else None}
+def _acknowledged(warning: AcknowledgedWarning) -> dict[str, Any]:
+    return {
+        "code": warning.code,
+        "message": warning.message,
+        "line": warning.location.line if warning.location else None,
+    }
 
 
 def _found_out(model: Model, about: About) -> dict[str, Any]:
     guarantee = about.guarantee
     return {
-        "acknowledged": [_acknowledged(seen) for seen in model.acknowledged],
+        "acknowledged": [_acknowledged(warning) for warning in model.acknowledged],
         "title": model.title,
         "guarantee": guarantee.level.value if guarantee else None,
         "guarantee_reason": guarantee.reason if guarantee else None,
         "stateful": model.stateful,
         "indirect": [_origin(origin, about) for origin in model.indirect],
         "fingerprint": model.fingerprint,
-        "facts": published(model.facts),
-        "definition": definition(model.facts),
+        "facts": plain(published_facts(model.facts)),
+        "definition": definition_hash(model.facts),
         "custom_schema": model.custom_schema,
         "broken": model.broken,
     }
@@ -241,8 +272,8 @@ def _settings(model: Model) -> dict[str, Any]:
         "sort_by": [sort_text(field) for field in write.sort_by],
         "overwrite": write.overwrite.value,
         "refresh": write.refresh.value,
-        "table_properties": shown(write.table_properties),
-        "write_options": shown(write.write_options),
+        "table_properties": masked_options(write.table_properties),
+        "write_options": masked_options(write.write_options),
         "format_version": write.format_version,
         "on_schema_change": write.on_schema_change.value,
         "publish": write.publish.value,
@@ -306,7 +337,7 @@ def _source(source: Source, about: About) -> dict[str, Any]:
         "tags": list(source.tags),
         "meta": {
             **source.meta,
-            OWN: {"broken": source.broken, "acknowledged": [_acknowledged(seen) for seen in source.acknowledged]},
+            OWN: {"broken": source.broken, "acknowledged": [_acknowledged(warning) for warning in source.acknowledged]},
         },
         "config": {
             "enabled": True,
@@ -321,8 +352,8 @@ def _source(source: Source, about: About) -> dict[str, Any]:
 
 def _table(spec: SourceSpec, where: str) -> tuple[str, str, str] | None:
     parts = where.split(".")
-    named = answers_of(spec.format).is_table and len(parts) > 2  # noqa: PLR2004
-    return (parts[0], ".".join(parts[1:-1]), parts[-1]) if named else None
+    is_named_table = source_traits(spec.format).is_table and len(parts) > 2  # noqa: PLR2004
+    return (parts[0], ".".join(parts[1:-1]), parts[-1]) if is_named_table else None
 
 
 def _test(test: DataTest, about: About) -> dict[str, Any]:
@@ -364,7 +395,7 @@ def _unit_test(test: UnitTest, about: About) -> dict[str, Any]:
         **_common(test, about, "unit_test", _below(test.file)),
         "fqn": [about.project, test.model.partition(".")[2], test.name],
         "model": test.model.partition(".")[2],
-        "given": [_given(rows) for rows in (*test.static, *rows_given)],
+        "given": [_given_rows(rows) for rows in (*test.static, *rows_given)],
         "expect": _expected(test.expect),
         "description": test.description,
         "overrides": {"macros": dict(test.macros), "vars": dict(test.variables), "env_vars": {}},
@@ -377,11 +408,15 @@ def _unit_test(test: UnitTest, about: About) -> dict[str, Any]:
     }
 
 
-def _given(given: GivenRows) -> dict[str, Any]:
-    sql = given.rows.sql
-    parts = given.input.split(".")
+def _given_rows(fixture: GivenRows) -> dict[str, Any]:
+    sql = fixture.rows.sql
+    parts = fixture.input.split(".")
     name = f"ref('{parts[0]}')" if len(parts) == 1 else f"source('{parts[0]}', '{'.'.join(parts[1:])}')"
-    return {"input": name, "rows": sql or [dict(row) for row in given.rows.values], "format": "sql" if sql else "dict"}
+    return {
+        "input": name,
+        "rows": sql or [dict(row) for row in fixture.rows.values],
+        "format": "sql" if sql else "dict",
+    }
 
 
 def _expected(expected: ExpectedResult | None) -> dict[str, Any]:

@@ -27,12 +27,12 @@ def write_schemas(folder: TargetFolder, before: Mapping[str, WrittenFiles]) -> W
     """
     with os.scandir(_KEYS) as entries:
         modules = [(entry.name, entry.stat()) for entry in entries if entry.name.endswith(".py")]
-    found = sorted((name, stat.st_size, stat.st_mtime_ns) for name, stat in modules)
+    stamps = sorted((name, stat.st_size, stat.st_mtime_ns) for name, stat in modules)
     # Installers may give all files one time.
-    key = " ".join([__version__, *(f"{name}:{size}:{time}" for name, size, time in found)])
-    known = before.get(SCHEMAS)
-    if known is not None and known.stands(key, folder):
-        return known
+    key = " ".join([__version__, *(f"{name}:{size}:{time}" for name, size, time in stamps)])
+    schemas_before = before.get(SCHEMAS)
+    if schemas_before is not None and schemas_before.stands(key, folder):
+        return schemas_before
     from engine.schema.all_blocks import FILES_OF_A_PROJECT
     from engine.schema.json_schema import json_schema
 

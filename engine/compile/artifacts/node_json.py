@@ -16,6 +16,7 @@ import msgspec
 from engine.compile.artifacts.dbt_manifest import About, node_dict
 from engine.compile.nodes.exposure import Exposure
 from engine.compile.nodes.manifest import DataTest, Model, Node, Source
+from engine.compile.nodes.sink import Sink
 from engine.compile.nodes.unit_test_steps import UnitTest
 from engine.errors import Diagnostic, ProjectError
 
@@ -38,6 +39,7 @@ _KINDS: Mapping[str, type] = {
     "test": DataTest,
     "unit_test": UnitTest,
     "exposure": Exposure,
+    "sink": Sink,
 }
 _DECODERS: Mapping[str, Any] = {name: msgspec.json.Decoder(kind) for name, kind in _KINDS.items()}
 
@@ -84,8 +86,8 @@ def to_json(value: Any) -> msgspec.Raw:
     try:
         return msgspec.Raw(_ENCODER.encode(value))
     except UnicodeEncodeError:
-        plain = json.dumps(_whole(msgspec.to_builtins(value, enc_hook=plain_value)), ensure_ascii=False)
-        return msgspec.Raw(plain.encode("utf-8"))
+        text = json.dumps(_whole(msgspec.to_builtins(value, enc_hook=plain_value)), ensure_ascii=False)
+        return msgspec.Raw(text.encode("utf-8"))
 
 
 def _whole(value: Any) -> Any:

@@ -18,7 +18,7 @@ def script(model: Model, manifest: Manifest) -> str:
     if not model.streaming or not model.sql or model.broken or _unreadable(model, manifest):
         return ""
     lines = [
-        f"# What `engine build` runs for {model.relation}, without its markers, checks and tests.",
+        f"# The query that `engine build` runs for {model.relation}, without its markers, checks and tests.",
         "# Run it in the project's folder, in a session that has the Iceberg catalog.",
         "from pyspark.sql import SparkSession, functions",
         "",

@@ -19,7 +19,7 @@ from engine.compile.artifacts.written_files import WrittenFiles
 from engine.compile.nodes.guarantee import guarantees
 from engine.compile.nodes.macro_docs import macros_used
 from engine.compile.nodes.manifest import KeptRecords, Manifest, Model, NodeRecord, Source
-from engine.secrets import scrub, scrubber
+from engine.secrets.scrubber import scrub, scrubber
 from engine.sources import location
 from engine.target_folder import TargetFolder
 from engine.user_cache import project_cache
@@ -43,13 +43,13 @@ def write_artifacts(manifest: Manifest, folder: Path) -> None:
     Raises:
         ProjectError: `target-link`, `target-unwritable`.
     """
-    kept = project_cache(folder)
+    cache = project_cache(folder)
     with TargetFolder(folder) as target, written_files.alone(target):
-        before = written_files.load(kept)
+        before = written_files.load(cache)
         now = _write(manifest, target, before)
         if now != before:
             _remove_others(target, before, now)
-            written_files.save(now, kept)
+            written_files.save(now, cache)
 
 
 def _write(manifest: Manifest, folder: TargetFolder, before: Mapping[str, WrittenFiles]) -> dict[str, WrittenFiles]:
@@ -59,8 +59,8 @@ def _write(manifest: Manifest, folder: TargetFolder, before: Mapping[str, Writte
     for node_id, key in keys.items():
         if node_id.startswith("model."):
             old = before.get(node_id)
-            kept = old is not None and old.stands(key, folder)
-            now[node_id] = old if kept and old else _write_model(manifest, node_id, key, folder, clean)
+            is_current = old is not None and old.stands(key, folder)
+            now[node_id] = old if is_current and old else _write_model(manifest, node_id, key, folder, clean)
     key = _manifest_key(manifest, keys)
     whole = before.get("")
     if whole is None or not whole.stands(key, folder):
@@ -119,11 +119,11 @@ def _comment(model: Model, manifest: Manifest) -> str:
         if not item.view.startswith("`__"):
             continue
         node = manifest.nodes[item.node]
-        what = f"{node.spec.format} from {location(node.spec)}" if isinstance(node, Source) else item.name
-        parts = [f"-- {item.view} is {'a stream of ' if item.stream else ''}{what}"]
+        origin = f"{node.spec.format} from {location(node.spec)}" if isinstance(node, Source) else item.name
+        parts = [f"-- {item.view} is {'a stream of ' if item.stream else ''}{origin}"]
         if item.watermark:
-            made = f"{item.watermark.expression} as " if item.watermark.expression else ""
-            parts.append(f"watermark {made}{item.watermark.column} delay {item.watermark.delay}")
+            expression_prefix = f"{item.watermark.expression} as " if item.watermark.expression else ""
+            parts.append(f"watermark {expression_prefix}{item.watermark.column} delay {item.watermark.delay}")
         if item.dedup:
             parts.append(f"duplicates of ({', '.join(item.dedup)}) dropped")
         lines.append("; ".join(parts))
@@ -133,11 +133,11 @@ def _comment(model: Model, manifest: Manifest) -> str:
 def about_nodes(manifest: Manifest) -> dict[str, About]:
     project, promised = manifest.project, guarantees(manifest)
     names = [macro.name for macro in manifest.macros]
-    plain = About(project)
+    without_guarantee = About(project)
     return {
         node_id: About(project, promised.get(node_id), macros_used(node.raw_sql, names))
         if isinstance(node, Model)
-        else plain
+        else without_guarantee
         for node_id, node in manifest.nodes.items()
     }
 
@@ -146,11 +146,11 @@ def records_of(manifest: Manifest) -> Mapping[str, NodeRecord]:
     """The nodes as they are in manifest.json, by id: as the compiler kept them, else made now."""
     if manifest.records:
         return manifest.records
-    about, made = about_nodes(manifest), {}
+    about, records = about_nodes(manifest), {}
     for node_id, node in manifest.nodes.items():
         text = bytes(to_json(node_dict(node, about[node_id])))
-        made[node_id] = NodeRecord(manifest.parents(node_id), text, hashlib.sha256(text).hexdigest())
-    return made
+        records[node_id] = NodeRecord(manifest.parents(node_id), text, hashlib.sha256(text).hexdigest())
+    return records
 
 
 def manifest_text(manifest: Manifest) -> str:
@@ -163,7 +163,8 @@ def _manifest(manifest: Manifest) -> Iterator[bytes | memoryview]:
     names = {i: unique_id(i, project) for i in records}
     kinds: dict[str, list[str]] = {"nodes": [], "sources": [], "unit_tests": [], "exposures": []}
     for i in records:
-        kinds.get(f"{i.partition('.')[0]}s", kinds["nodes"]).append(i)
+        kind = i.partition(".")[0]
+        kinds.get("exposures" if kind == "sink" else f"{kind}s", kinds["nodes"]).append(i)
     macros = {f"macro.{project}.{macro.name}": macro_dict(macro, project) for macro in manifest.macros}
     above = {names[i]: _ids(record.depends_on, names) for i, record in records.items()}
     below: dict[str, list[str]] = {name: [] for name in above}

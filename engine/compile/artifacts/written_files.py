@@ -16,7 +16,7 @@ import msgspec
 
 from engine.bounds.regular_file import MOST_OF_A_CACHE, read_regular
 from engine.errors import ProjectError
-from engine.target_folder import TargetFolder, is_plain
+from engine.target_folder import TargetFolder, is_plain_name
 
 _FILE = "written.json"
 _LOCK = ".cache/lock"
@@ -30,7 +30,7 @@ class WrittenFiles:
     files: Mapping[str, tuple[int, int]] = field(default_factory=dict)
 
     def stands(self, key: str, folder: TargetFolder) -> bool:
-        return self.key == key and all(folder.seen(name) == seen for name, seen in self.files.items())
+        return self.key == key and all(folder.file_stamp(name) == stamp for name, stamp in self.files.items())
 
 
 @contextmanager
@@ -46,19 +46,19 @@ def write(folder: TargetFolder, name: str, text: str) -> tuple[int, int]:
     return folder.write(name, text.encode("utf-8", "replace"))
 
 
-def load(kept: Path | None) -> dict[str, WrittenFiles]:
+def load(cache: Path | None) -> dict[str, WrittenFiles]:
     """What was written before, by node; nothing if that cannot be read, or is kept nowhere."""
-    if kept is None:
+    if cache is None:
         return {}
     try:
-        known = msgspec.json.decode(read_regular(kept / _FILE, MOST_OF_A_CACHE), type=dict[str, WrittenFiles])
+        files_by_node = msgspec.json.decode(read_regular(cache / _FILE, MOST_OF_A_CACHE), type=dict[str, WrittenFiles])
     except (OSError, ValueError, RecursionError, msgspec.MsgspecError):
         return {}
-    return {node: item for node, item in known.items() if all(map(is_plain, item.files))}
+    return {node: item for node, item in files_by_node.items() if all(map(is_plain_name, item.files))}
 
 
-def save(written: Mapping[str, WrittenFiles], kept: Path | None) -> None:
+def save(written: Mapping[str, WrittenFiles], cache: Path | None) -> None:
     """Keep what was written; a folder that cannot be written only costs time."""
-    if kept is not None:
-        with suppress(OSError, ValueError, ProjectError), TargetFolder(kept) as folder:
+    if cache is not None:
+        with suppress(OSError, ValueError, ProjectError), TargetFolder(cache) as folder:
             folder.write(_FILE, msgspec.json.encode(written))

@@ -63,9 +63,9 @@ class OutputColumns:
         columns: those that are known, in order.
         open: there are others.
         rest: the node that has the others, if it is one.
-        lost: it stands for something that does not exist, which is said elsewhere.
+        unknown_relation: it stands for something that does not exist, which is said elsewhere.
         hidden: columns that a star leaves out.
-        stored: it is an input, and no part of the query.
+        is_input: it is an input, and no part of the query.
         plan: the steps that make it.
     """
 
@@ -73,8 +73,8 @@ class OutputColumns:
     open: bool = False
     rest: str | None = None
     hidden: Mapping[str, ColumnValue] = field(default_factory=dict)
-    lost: bool = False
-    stored: bool = False
+    unknown_relation: bool = False
+    is_input: bool = False
     plan: LogicalPlan = NO_PLAN
 
 
@@ -98,7 +98,7 @@ class NameRef(Struct, frozen=True):
     Attributes:
         ids: of the columns that it may be: none, one, or several if it is ambiguous.
         name: of the column, in lower case.
-        path: the field in it, as it is written.
+        path: the field in it; see `part_name`.
         relation: the qualifier in lower case, or empty.
         outer: it is a column of the SELECT around.
     """
@@ -117,23 +117,25 @@ class NameRef(Struct, frozen=True):
     @property
     def text(self) -> str:
         """A text that is equal for names of one column, however they are qualified."""
-        return f"{self.name}#{self.ids}{[part.lower() for part in self.path]}"
+        return f"{self.name}#{self.ids}{[*self.path]}"
 
 
-class Found(Struct, frozen=True):
+class ResolvedName(Struct, frozen=True):
     """A dotted name that was looked up.
 
     Attributes:
         value: of the whole name.
         columns: that its begin can mean.
-        taken: how many parts that took.
+        parts_used: how many parts that took.
+        path: what is behind it; see `part_name`.
         unknown: the ids of such columns, by name, if nobody knows whether there is one of this name.
         outer: it was found in the SELECT around.
     """
 
     value: ColumnValue
     columns: Sequence[ColumnValue]
-    taken: int
+    parts_used: int
+    path: tuple[str, ...] = ()
     unknown: dict[str, int] | None = None
     outer: bool = False
 
@@ -186,7 +188,7 @@ class ColumnScope:
         outer: the SELECT around it, for subqueries that look out.
         relations: what FROM reads.
         columns: what a star gives.
-        made: values under names that FROM does not have: declared windows, aliases of the SELECT.
+        computed: values under names that FROM does not have: declared windows, aliases of the SELECT.
         aliases: those of the SELECT so far, while its list is read; Spark takes none of them in OVER.
         results: columns of the SELECT that HAVING and ORDER BY see before those of FROM, while they are read.
         variables: parameters of the lambda around.
@@ -194,14 +196,14 @@ class ColumnScope:
         outside: a column of the SELECT around it was used.
         unknown: ids of columns that some of several relations may have, by name.
         plan: the steps of what FROM reads, so far.
-        used: ids of its columns that subqueries used.
+        used_in_subqueries: ids of its columns that subqueries used.
     """
 
     ctes: Mapping[str, Any]
     outer: ColumnScope | None = None
     relations: list[ScopeRelation] = field(default_factory=list)
     columns: list[ScopeColumn] = field(default_factory=list)
-    made: dict[str, ColumnValue] = field(default_factory=dict)
+    computed: dict[str, ColumnValue] = field(default_factory=dict)
     aliases: set[str] = field(default_factory=set)
     results: Mapping[str, ColumnValue] = field(default_factory=dict)
     variables: dict[str, ColumnValue] = field(default_factory=dict)
@@ -209,7 +211,7 @@ class ColumnScope:
     outside: bool = False
     unknown: dict[str, int] = field(default_factory=dict)
     plan: LogicalPlan = NO_PLAN
-    used: set[int] = field(default_factory=set)
+    used_in_subqueries: set[int] = field(default_factory=set)
     _index: dict[str, list[ColumnValue]] | None = None
 
     @property
@@ -226,18 +228,18 @@ class ColumnScope:
         """Forget what was looked up in columns that have changed since."""
         self._index = None
 
-    def named(self, name: str) -> ScopeRelation | None:
+    def relation_named(self, name: str) -> ScopeRelation | None:
         """The relation of an alias in lower case."""
         return next((r for r in self.relations if name in r.names), None)
 
     def starred(self, name: str) -> OutputColumns | None:
         """What `t.*` stands for, `t` in lower case: a relation here, or of the SELECT around (ResolveReferences)."""
         for scope in (self, self.outer):
-            relation = scope.named(name) if scope is not None else None
+            relation = scope.relation_named(name) if scope is not None else None
             if relation is not None and scope is not None:
                 if scope is not self:
                     self.outside = True
-                    scope.used.update(column.value.id for column in relation.output.columns)
+                    scope.used_in_subqueries.update(column.value.id for column in relation.output.columns)
                 return relation.output
         return None
 
@@ -249,49 +251,48 @@ class ColumnScope:
         """The value of a dotted name; raises Missing if certainly nothing has it."""
         return self.find(parts).value
 
-    def find(self, parts: Sequence[str]) -> Found:
+    def find(self, parts: Sequence[str]) -> ResolvedName:
         """What a dotted name means; raises Missing if certainly nothing has it."""
         lower = [part.lower() for part in parts]
         missing: Missing | None = None
         # Spark looks into the SELECT around a subquery, and no further.
         for scope in (self, self.outer):
             try:
-                found = scope.here(parts, lower) if scope is not None else None
+                resolved = scope.find_in_this_select(parts, lower) if scope is not None else None
             except Missing as error:
-                found, missing = None, missing or error
-            if found is not None:
+                resolved, missing = None, missing or error
+            if resolved is not None:
                 if scope is self:
-                    return found
+                    return resolved
                 self.outside = True
-                return replace(found, outer=True)
+                return replace(resolved, outer=True)
         raise missing or Missing(".".join(parts), list(self.candidates(lower)), 0)
 
-    def here(self, parts: Sequence[str], lower: list[str]) -> Found | None:
+    def find_in_this_select(self, parts: Sequence[str], lower: list[str]) -> ResolvedName | None:
         """What a dotted name means in this SELECT alone; None if it is not there."""
-        resolved, taken = self.resolved(parts, lower)
+        resolved, parts_used = self.resolved(parts, lower)
         unknown = None
         if not resolved:
-            resolved, taken, unknown = self._unknown(parts), 1, self._unknown_ids()
+            resolved, parts_used, unknown = self._unknown(parts), 1, self._unknown_ids()
             if not resolved:
                 return None
-        elif taken > 1 and not resolved[0].id:
-            relation = self.named(lower[0])
+        elif parts_used > 1 and not resolved[0].id:
+            relation = self.relation_named(lower[0])
             unknown = relation.unknown if relation is not None else None
-        value = resolved[0] if len(resolved) == 1 else _either(resolved)
-        for position in range(taken, len(parts)):
-            value = member(value, parts, position)
-        return Found(value, resolved, taken, unknown)
+        value = resolved[0] if len(resolved) == 1 else _ambiguous_value(resolved)
+        value, path = field_of(value, parts, parts_used)
+        return ResolvedName(value, resolved, parts_used, path, unknown)
 
     def resolved(self, parts: Sequence[str], lower: list[str]) -> tuple[list[ColumnValue], int]:
         """The columns that the begin of a dotted name can mean, and how many parts that took."""
-        resolved, taken = self._qualified(parts, lower)
+        resolved, parts_used = self._qualified(parts, lower)
         if not resolved:
             if self._index is None:
                 self._index = index(self.columns)
-            resolved, taken = self._index.get(lower[0]) or self._hidden(lower[0]), 1
-        if not resolved and lower[0] in self.made:
-            resolved, taken = [self.made[lower[0]]], 1
-        return resolved, taken
+            resolved, parts_used = self._index.get(lower[0]) or self._hidden(lower[0]), 1
+        if not resolved and lower[0] in self.computed:
+            resolved, parts_used = [self.computed[lower[0]]], 1
+        return resolved, parts_used
 
     def _hidden(self, name: str) -> list[ColumnValue]:
         return [r.output.hidden[name] for r in self.relations if name in r.output.hidden]
@@ -304,7 +305,7 @@ class ColumnScope:
                 if lower[at] in relation.names:
                     value = relation.find(lower[at + 1])
                     if not value and relation.output.open:
-                        return [unseen(relation.output.rest, parts[at + 1])], at + 2
+                        return [possible_column(relation.output.rest, parts[at + 1])], at + 2
                     if value:
                         return value, at + 2
         return [], 0
@@ -314,7 +315,7 @@ class ColumnScope:
         if not self.open or self._surely_not(parts):
             return []
         nodes = {r.output.rest for r in self.relations if r.output.open}
-        return [unseen(nodes.pop() if len(nodes) == 1 else None, parts[0])]
+        return [possible_column(nodes.pop() if len(nodes) == 1 else None, parts[0])]
 
     def _unknown_ids(self) -> dict[str, int]:
         unknown = [relation for relation in self.relations if relation.output.open]
@@ -325,9 +326,11 @@ class ColumnScope:
 
         Else `o.x` could also be a field of a column `o` that nobody knows.
         """
-        named = self.named(parts[0].lower()) if len(parts) > 1 else None
+        qualifier = self.relation_named(parts[0].lower()) if len(parts) > 1 else None
         unknown = [relation.output for relation in self.relations if relation.output.open]
-        return named is not None and not named.output.open and all(output.lost for output in unknown)
+        return (
+            qualifier is not None and not qualifier.output.open and all(output.unknown_relation for output in unknown)
+        )
 
     def candidates(self, lower: list[str]) -> Iterator[str]:
         """Names that could be meant, with the alias in front if there is one in the query."""
@@ -335,17 +338,17 @@ class ColumnScope:
             for name in relation.names[:1]:
                 yield from (f"{name}.{column.name}" for column in relation.output.columns)
         yield from (column.name for column in self.columns)
-        yield from self.made
+        yield from self.computed
         if self.outer is not None:
             yield from self.outer.candidates(lower)
 
 
-def unseen(node: str | None, name: str) -> ColumnValue:
+def possible_column(node: str | None, name: str) -> ColumnValue:
     """A column that a node may have; None: nobody knows which."""
     return NOTHING if node is None else ColumnValue(None, ((node, name),), exact=True)
 
 
-def _either(values: list[ColumnValue]) -> ColumnValue:
+def _ambiguous_value(values: list[ColumnValue]) -> ColumnValue:
     """An ambiguous name: all that it may mean."""
     kinds = {value.type for value in values}
     return ColumnValue(kinds.pop() if len(kinds) == 1 else None, origins(values))
@@ -364,7 +367,7 @@ def member(value: ColumnValue, parts: Sequence[str], position: int) -> ColumnVal
     if value.parts is not None:
         part = value.parts.get(name.lower())
         if part is None:
-            raise Missing(".".join(parts), _inside(parts, position, value.parts), position)
+            raise Missing(".".join(parts), _path_candidates(parts, position, value.parts), position)
         return part
     type_ = value.type
     many = spark_types.element(type_)
@@ -372,21 +375,36 @@ def member(value: ColumnValue, parts: Sequence[str], position: int) -> ColumnVal
     if fields is not None:
         field = next((pair for pair in fields if pair[0].lower() == name.lower()), None)
         if field is None:
-            raise Missing(".".join(parts), _inside(parts, position, [f for f, _ in fields]), position)
+            raise Missing(".".join(parts), _path_candidates(parts, position, [f for f, _ in fields]), position)
         inner: str | None = spark_types.array(field[1]) if many else field[1]
-        return extended(value, field[0], inner)
-    if type_ is not None and spark_types.opaque(many or type_):
+        return field_value(value, field[0], inner)
+    if type_ is not None and spark_types.is_opaque(many or type_):
         raise Missing(".".join(parts), [], position)
     if type_ is not None:
         return ColumnValue(spark_types.entry(type_)[1], value.origins, certain=value.certain)
-    return extended(value, name, None)
+    return field_value(value, name, None)
 
 
-def _inside(parts: Sequence[str], position: int, names: Iterable[str]) -> list[str]:
+def field_of(value: ColumnValue, parts: Sequence[str], parts_used: int) -> tuple[ColumnValue, tuple[str, ...]]:
+    """What the parts behind the first ones are of a value, and the names of those parts."""
+    names = []
+    for position in range(parts_used, len(parts)):
+        names.append(part_name(value, parts[position]))
+        value = member(value, parts, position)
+    return value, tuple(names)
+
+
+def part_name(value: ColumnValue, name: str) -> str:
+    """A name behind a dot to compare it: fields of structs have any letter case, keys of maps have one."""
+    is_field = value.parts is not None or spark_types.fields(spark_types.element(value.type) or value.type) is not None
+    return name.lower() if is_field else name
+
+
+def _path_candidates(parts: Sequence[str], position: int, names: Iterable[str]) -> list[str]:
     return [".".join([*parts[:position], name]) for name in names]
 
 
-def extended(value: ColumnValue, name: str, type_: str | None) -> ColumnValue:
+def field_value(value: ColumnValue, name: str, type_: str | None) -> ColumnValue:
     """A field of a value: of its origin where it is that unchanged."""
     if not value.exact:
         return ColumnValue(type_, value.origins, certain=value.certain)

@@ -50,13 +50,13 @@ def projections(text: str, places: Sequence[ItemPlace], tree: exp.Expr) -> list[
     items = select.expressions if select is not None else ()
     if len(places) != len(items):
         return []
-    return [_shown(text, place, item) for place, item in zip(places, items, strict=True)]
+    return [_item_without_alias(text, place, item) for place, item in zip(places, items, strict=True)]
 
 
-def _shown(text: str, place: ItemPlace, item: exp.Expr) -> str:
+def _item_without_alias(text: str, place: ItemPlace, item: exp.Expr) -> str:
     """An item without its alias; a star without the columns that it leaves out."""
-    shown = text[place.start : place.unaliased if isinstance(item, exp.Alias) else place.end]
-    return shown[: shown.index("*") + 1] if item.is_star and "*" in shown else shown
+    item_text = text[place.start : place.unaliased if isinstance(item, exp.Alias) else place.end]
+    return item_text[: item_text.index("*") + 1] if item.is_star and "*" in item_text else item_text
 
 
 def starts(text: str, places: Sequence[ItemPlace], tree: exp.Expr, names: list[str]) -> list[int]:
@@ -76,8 +76,8 @@ def starts(text: str, places: Sequence[ItemPlace], tree: exp.Expr, names: list[s
     stars = [begin for begin, item in zip(begins, select.expressions, strict=True) if item.is_star]
     if len(places) == len(names) and not stars:
         return begins
-    named = {item.alias_or_name.lower(): begin for begin, item in zip(begins, select.expressions, strict=True)}
-    return [named.get(name.lower(), (stars or begins)[0]) for name in names]
+    begin_by_name = {item.alias_or_name.lower(): begin for begin, item in zip(begins, select.expressions, strict=True)}
+    return [begin_by_name.get(name.lower(), (stars or begins)[0]) for name in names]
 
 
 def first_select(tree: exp.Expr) -> exp.Select | None:

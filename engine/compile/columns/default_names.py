@@ -11,7 +11,7 @@ from engine.compile.columns.column_scope import ColumnScope
 from engine.compile.columns.walk import WORDS, Walk, children, path
 from engine.compile.sql.precedence.variant_paths import is_path, path_name
 from engine.compile.types import spark_types
-from engine.compile.types.function_types import known
+from engine.compile.types.function_types import has_result_type
 from engine.compile.types.widening import is_numeric
 
 _DECIMAL = re.compile(r"(?:0|[1-9]\d*)\.\d{1,6}")
@@ -43,7 +43,7 @@ def column_name(walk: Walk, node: exp.Expr, scope: ColumnScope) -> tuple[str, bo
     try:
         return _Printer(walk, scope).text(node), True
     except _UnsureError:
-        return node.output_name or _plain(walk, node), False
+        return node.output_name or _fallback_name(walk, node), False
 
 
 def _inner_name(walk: Walk, node: exp.Expr, scope: ColumnScope) -> str:
@@ -61,7 +61,7 @@ def _casts(node: exp.Expr) -> bool:
     return isinstance(node, exp.Anonymous) and node.name.lower() in _TYPES and len(node.expressions) == 1
 
 
-def _plain(walk: Walk, node: exp.Expr) -> str:
+def _fallback_name(walk: Walk, node: exp.Expr) -> str:
     return walk.name_of(node) or node.key
 
 
@@ -75,7 +75,7 @@ def _unqualified(names: list[exp.Identifier], scope: ColumnScope) -> list[exp.Id
     """A name without the alias of a relation in front."""
     around: ColumnScope | None = scope
     while len(names) > 1 and around is not None:
-        if around.named(names[0].name.lower()) is not None:
+        if around.relation_named(names[0].name.lower()) is not None:
             return names[1:]
         around = around.outer
     return names
@@ -104,17 +104,20 @@ class _Printer:
         raise _UnsureError
 
     def operation(self, node: exp.Expr, sign: str) -> str:
-        left, right = node.this, node.expression
+        left_operand, right_operand = node.this, node.expression
         if self.walk.name_of(node):
             return self.call(node)
-        if any(isinstance(side, exp.Literal) and "." in side.name and not side.is_string for side in (left, right)):
+        if any(
+            isinstance(side, exp.Literal) and "." in side.name and not side.is_string
+            for side in (left_operand, right_operand)
+        ):
             raise _UnsureError
         if isinstance(node, _OF_NUMBERS):
-            for side in (left, right):
+            for side in (left_operand, right_operand):
                 type_ = self.walk.value(side, self.scope).type
                 if type_ is None or not (is_numeric(type_) or type_ in {"string", "void"}):
                     raise _UnsureError
-        return f"({self.text(left)} {sign} {self.text(right)})"
+        return f"({self.text(left_operand)} {sign} {self.text(right_operand)})"
 
     def column(self, node: exp.Expr) -> str:
         identifiers, base = path(node)
@@ -123,7 +126,7 @@ class _Printer:
         if base is not None:
             return ".".join([self.text(base), *(i.name for i in identifiers)])
         names = [i.name for i in _unqualified(identifiers, self.scope)]
-        if names[0].lower() in self.scope.made and not any(
+        if names[0].lower() in self.scope.computed and not any(
             c.name.lower() == names[0].lower() for c in self.scope.columns
         ):
             window = self.walk.windows.get(names[0].lower())
@@ -140,8 +143,8 @@ class _Printer:
         raise _UnsureError
 
     def negative(self, node: exp.Expr) -> str:
-        plain = isinstance(node.this, exp.Literal)
-        return f"-{self.text(node.this)}" if plain else f"(- {self.text(node.this)})"
+        is_literal = isinstance(node.this, exp.Literal)
+        return f"-{self.text(node.this)}" if is_literal else f"(- {self.text(node.this)})"
 
     def not_(self, node: exp.Expr) -> str:
         if isinstance(node.this, exp.Is):
@@ -218,20 +221,20 @@ class _Printer:
         arguments = self.arguments(node)
         if (
             name in _UNSURE
-            or not (known(name) or name in _SPECIAL)
+            or not (has_result_type(name) or name in _SPECIAL)
             or any(isinstance(a, (exp.Var, exp.Lambda)) for a in arguments)
         ):
             raise _UnsureError
         if name == "count" and arguments and isinstance(arguments[0], exp.Star):
             return "count(1)"
         default = _DEFAULTS.get(name)
-        shown = [self.text(argument) for argument in arguments]
+        argument_texts = [self.text(argument) for argument in arguments]
         if default is not None and len(arguments) < default[0]:
             if len(arguments) != default[0] - 1:
                 raise _UnsureError
-            shown.append(default[1])
-        capitals = name in _IN_CAPITALS and (len(shown) == 1 or name not in {"ceil", "floor"})
-        return f"{name.upper() if capitals else name}({', '.join(shown)})"
+            argument_texts.append(default[1])
+        capitals = name in _IN_CAPITALS and (len(argument_texts) == 1 or name not in {"ceil", "floor"})
+        return f"{name.upper() if capitals else name}({', '.join(argument_texts)})"
 
     def arguments(self, node: exp.Expr) -> list[exp.Expr]:
         """The arguments, if sqlglot keeps them in the order of the text."""

@@ -8,17 +8,19 @@ from msgspec.structs import replace
 from sqlglot import exp
 
 from engine.compile.columns import function_calls, function_placement, list_lengths, type_mismatch
-from engine.compile.columns.argument_types import element_at, keyed
+from engine.compile.columns.argument_types import check_element_at, check_map_keys
 from engine.compile.columns.column_scope import (
     NOTHING,
     ColumnScope,
     ColumnValue,
-    Found,
     Missing,
     OutputColumns,
+    ResolvedName,
     ScopeColumn,
+    field_of,
     member,
     origins,
+    part_name,
 )
 from engine.compile.columns.name_uses import note_column
 from engine.compile.columns.walk import Walk, children, operand_types, path
@@ -26,8 +28,8 @@ from engine.compile.sql.aggregates import is_aggregate
 from engine.compile.sql.precedence.variant_paths import is_path
 from engine.compile.types import spark_types
 from engine.compile.types.accepted_types import family
-from engine.compile.types.function_types import FIXED, returned
-from engine.compile.types.widening import arithmetic, interval, is_numeric, widest
+from engine.compile.types.function_types import FIXED, return_type
+from engine.compile.types.widening import arithmetic, interval, is_numeric, widest_type
 
 _SIGNS: dict[type[exp.Expr], str] = {
     exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/", exp.Mod: "%", exp.IntDiv: "div",
@@ -76,11 +78,11 @@ def value(walk: Walk, node: exp.Expr, scope: ColumnScope) -> ColumnValue:
     elif isinstance(node, exp.Query):
         result = _scalar(walk, node, scope)
     elif name := walk.name_of(node):
-        result = function_calls.call(walk, name, node, scope)
+        result = function_calls.value_of_call(walk, name, node, scope)
     elif isinstance(node, _WRAPPED) and isinstance(node.this, exp.Expr):
         return value(walk, node.this, scope)
     else:
-        return ColumnValue(None, origins(_quietly(walk, node, scope)))
+        return ColumnValue(None, origins(_values_quietly(walk, node, scope)))
     if result.type is not None and len(result.type) > spark_types.MAX_LENGTH:
         # struct(x, x) of a struct(x, x) of ...: the text of the type doubles at each step.
         return ColumnValue(None, result.origins)
@@ -119,7 +121,7 @@ def values(walk: Walk, nodes: Sequence[exp.Expr], scope: ColumnScope) -> list[Co
     return [value(walk, node, scope) for node in nodes]
 
 
-def _quietly(walk: Walk, node: exp.Expr, scope: ColumnScope) -> list[ColumnValue]:
+def _values_quietly(walk: Walk, node: exp.Expr, scope: ColumnScope) -> list[ColumnValue]:
     """What is below a construct that is not known here, where a word may be no column."""
     before, scope.quiet = scope.quiet, True
     try:
@@ -131,70 +133,73 @@ def _quietly(walk: Walk, node: exp.Expr, scope: ColumnScope) -> list[ColumnValue
 def _column(walk: Walk, node: exp.Expr, scope: ColumnScope) -> ColumnValue:
     identifiers, base = path(node)
     if base is not None:
-        return _part_of(walk, base, identifiers, scope)
+        return _field_value(walk, base, identifiers, scope)
     if isinstance(node.this, exp.Star) or not identifiers:
         return NOTHING
     parts = [identifier.this for identifier in identifiers]
     bound = scope.variables.get(parts[0].lower()) if scope.variables else None
     if bound is None and scope.results:
-        bound = _result(node, parts, scope)
+        bound = _result_column(node, parts, scope)
     try:
         # The parser finds the parameters of lambdas that have the same letter case.
-        looked_up = scope.find(parts) if bound is None else Found(_inner(bound, parts), [bound], 1)
-        found = looked_up.value
+        looked_up = scope.find(parts) if bound is None else _field_of_bound(bound, parts)
+        column_value = looked_up.value
         walk.refer(node, parts, looked_up, scope)
         meta = identifiers[0].meta
         if "start" in meta:
-            walk.names[meta["start"]] = identifiers[-1].meta.get("end", meta["end"]) + 1, found
+            walk.names[meta["start"]] = identifiers[-1].meta.get("end", meta["end"]) + 1, column_value
             if walk.uses is not None and not (scope.variables and parts[0].lower() in scope.variables):
                 note_column(walk.uses, identifiers, scope, looked_up)
     except Missing as missing:
         walk.miss(missing, identifiers, scope)
         walk.refer(node, parts, None, scope)
         name = parts[0].lower() if len(parts) == 1 else ""
-        return ColumnValue(function_calls.constant(name))
-    return found
+        return ColumnValue(function_calls.type_of_constant(name))
+    return column_value
 
 
-def _result(node: exp.Expr, parts: list[str], scope: ColumnScope) -> ColumnValue | None:
+def _result_column(node: exp.Expr, parts: list[str], scope: ColumnScope) -> ColumnValue | None:
     """The column of the SELECT that a name in HAVING or ORDER BY means; aggregates see what FROM reads first.
 
     Spark's ColumnResolutionHelper.resolveColWithAgg comes after the columns of the SELECT, but inside aggregates.
     Measured: before brackets (`a[0]`) HAVING sees what FROM reads, and ORDER BY a column that has elements.
     """
-    found = scope.results.get(parts[0].lower())
-    above = node.parent if found is not None else None
+    column = scope.results.get(parts[0].lower())
+    above = node.parent if column is not None else None
     while above is not None and not isinstance(above, (exp.Having, exp.Order, exp.Query)):
         if is_aggregate(above):
             return None
         above = above.parent
-    if found is None or (isinstance(node.parent, exp.Bracket) and node.parent.this is node and not _has(found, above)):
+    if column is None or (
+        isinstance(node.parent, exp.Bracket) and node.parent.this is node and not _may_have_elements(column, above)
+    ):
         return None
     try:
-        return found if _inner(found, parts) is not None else None
+        field_of(column, parts, 1)
     except Missing:
         return None
+    return column
 
 
-def _has(found: ColumnValue, clause: exp.Expr | None) -> bool:
+def _may_have_elements(column: ColumnValue, clause: exp.Expr | None) -> bool:
     """Whether a column of the SELECT may have elements, for a clause that sees it then."""
-    return not isinstance(clause, exp.Having) and family(found.type) in {"", "array", "map", "struct"}
+    return not isinstance(clause, exp.Having) and family(column.type) in {"", "array", "map", "struct"}
 
 
-def _inner(value: ColumnValue, parts: list[str]) -> ColumnValue:
-    for position in range(1, len(parts)):
-        value = member(value, parts, position)
-    return value
+def _field_of_bound(bound: ColumnValue, parts: list[str]) -> ResolvedName:
+    value, path = field_of(bound, parts, 1)
+    return ResolvedName(value, [bound], 1, path)
 
 
-def _part_of(walk: Walk, base: exp.Expr, identifiers: list[exp.Identifier], scope: ColumnScope) -> ColumnValue:
+def _field_value(walk: Walk, base: exp.Expr, identifiers: list[exp.Identifier], scope: ColumnScope) -> ColumnValue:
     if not identifiers:
-        return ColumnValue(None, origins(_quietly(walk, base, scope)))
+        return ColumnValue(None, origins(_values_quietly(walk, base, scope)))
     result = value(walk, base, scope)
     if result.type == "variant" and is_path(base, walk.text):
         return ColumnValue("variant", result.origins)
     parts = [identifier.this for identifier in identifiers]
     for position in range(len(parts)):
+        walk.part_names[id(identifiers[position])] = part_name(result, parts[position])
         try:
             result = member(result, parts, position)
         except Missing as missing:
@@ -213,12 +218,12 @@ def _bracket(walk: Walk, node: exp.Expr, scope: ColumnScope) -> ColumnValue:
     key = node.expressions[0] if len(indexes) == 1 else None
     name = walk.name_of(node)
     if is_path(node, walk.text):
-        return _at_path(walk, node, base)
+        return _variant_path(walk, node, base)
     if name and key is not None:
-        element_at(walk, name, node, [(node.this, base), (key, indexes[0])])
-        return _of_item(base, indexes)
+        check_element_at(walk, name, node, [(node.this, base), (key, indexes[0])])
+        return _element_value(base, indexes)
     if key is not None and family(base.type) == "struct" and family(indexes[0].type) not in {"", "string"}:
-        type_mismatch.indexed(walk, node, base, key, indexes[0])
+        type_mismatch.check_index(walk, node, base, key, indexes[0])
     many = (
         spark_types.fields(spark_types.element(base.type)) is not None
         and isinstance(key, exp.Literal)
@@ -228,40 +233,40 @@ def _bracket(walk: Walk, node: exp.Expr, scope: ColumnScope) -> ColumnValue:
         try:
             return member(base, [key.name], 0) if isinstance(key, exp.Literal) else NOTHING
         except Missing:
-            message = f"{type_mismatch.shown(node.this)} has no field '{key.name if key is not None else ''}'"
+            message = f"{type_mismatch.short_name(node.this)} has no field '{key.name if key is not None else ''}'"
             walk.fault("unknown-column", message, "Name one of its fields.", node.this, node)
             return ColumnValue(None, base.origins)
     if len(indexes) == 1:
-        type_mismatch.indexed(walk, node, base, node.expressions[0], indexes[0])
-    return _of_item(base, indexes)
+        type_mismatch.check_index(walk, node, base, node.expressions[0], indexes[0])
+    return _element_value(base, indexes)
 
 
-def _at_path(walk: Walk, node: exp.Expr, base: ColumnValue) -> ColumnValue:
+def _variant_path(walk: Walk, node: exp.Expr, base: ColumnValue) -> ColumnValue:
     """`v:a.b[0]`: a part of a VARIANT is one."""
     if base.type not in {None, "variant"}:
-        message = f"a path (:) leads into a VARIANT, and {type_mismatch.shown(node.this)} is {base.type}"
+        message = f"a path (:) leads into a VARIANT, and {type_mismatch.short_name(node.this)} is {base.type}"
         hint = "Name a field with a dot, an element in brackets; parse_json(..) makes a VARIANT of a string."
         walk.fault(type_mismatch.CODE, message, hint, node.this, node)
         return ColumnValue(None, base.origins)
     return ColumnValue(base.type, base.origins)
 
 
-def _of_item(base: ColumnValue, indexes: Sequence[ColumnValue]) -> ColumnValue:
+def _element_value(base: ColumnValue, indexes: Sequence[ColumnValue]) -> ColumnValue:
     if any(index.origins for index in indexes):
-        return ColumnValue(item(base.type), origins([base, *indexes]))
-    return ColumnValue(item(base.type), base.origins, base.exact)
+        return ColumnValue(element_type(base.type), origins([base, *indexes]))
+    return ColumnValue(element_type(base.type), base.origins, base.exact)
 
 
-def item(type_: str | None) -> str | None:
+def element_type(type_: str | None) -> str | None:
     """The type of an element of an array, or of a value of a map."""
     return spark_types.element(type_) or spark_types.entry(type_)[1]
 
 
 def _literal(_: Walk, node: exp.Expr, __: ColumnScope) -> ColumnValue:
-    return ColumnValue("string" if node.is_string else number(node.name))
+    return ColumnValue("string" if node.is_string else number_type(node.name))
 
 
-def number(text: str, sign: int = 1) -> str:
+def number_type(text: str, sign: int = 1) -> str:
     """The type of a number as written."""
     if "e" in text.lower():
         return "double"
@@ -276,13 +281,13 @@ def number(text: str, sign: int = 1) -> str:
 
 def _negative(walk: Walk, node: exp.Expr, scope: ColumnScope) -> ColumnValue:
     if isinstance(node.this, exp.Literal) and not node.this.is_string:
-        return ColumnValue(number(node.this.name, -1))
+        return ColumnValue(number_type(node.this.name, -1))
     inner = value(walk, node.this, scope)
-    plain = inner.type is not None and is_numeric(inner.type)
-    if isinstance(node.this, exp.Cast) and isinstance(node.this.this, exp.Literal) and not plain:
+    is_number = inner.type is not None and is_numeric(inner.type)
+    if isinstance(node.this, exp.Cast) and isinstance(node.this.this, exp.Literal) and not is_number:
         # -3::string casts -3, and the tree negates what is cast.
         return ColumnValue(None)
-    type_mismatch.argued(walk, "negative", node, [(node.this, inner)])
+    type_mismatch.check_arguments(walk, "negative", node, [(node.this, inner)])
     return ColumnValue("double" if inner.type in {"string", "void"} else inner.type, inner.origins)
 
 
@@ -292,21 +297,21 @@ def _arithmetic(walk: Walk, node: exp.Expr, scope: ColumnScope) -> ColumnValue:
     while type(steps[-1].this) in _CHAINED:
         steps.append(steps[-1].this)
     parts = [value(walk, steps[-1].this, scope)]
-    left = parts[0]
+    left_value = parts[0]
     for step in reversed(steps):
         parts.append(value(walk, step.expression, scope))
-        left = ColumnValue(_calculated(walk, step, left, parts[-1]))
-        if left.type is not None:
-            walk.types[id(step)] = left.type
-    return ColumnValue(left.type, origins(parts))
+        left_value = ColumnValue(_result_type(walk, step, left_value, parts[-1]))
+        if left_value.type is not None:
+            walk.types[id(step)] = left_value.type
+    return ColumnValue(left_value.type, origins(parts))
 
 
-def _calculated(walk: Walk, node: exp.Expr, left: ColumnValue, right: ColumnValue) -> str | None:
+def _result_type(walk: Walk, node: exp.Expr, left_value: ColumnValue, right_value: ColumnValue) -> str | None:
     sign = _CHAINED[type(node)]
-    type_mismatch.calculated(walk, node, sign, left, right)
+    type_mismatch.check_operands(walk, node, sign, left_value, right_value)
     if sign == "||":
-        return returned("concat", [left.type, right.type])
-    return arithmetic(sign, *operand_types([node.this, node.expression], [left.type, right.type]))
+        return return_type("concat", [left_value.type, right_value.type])
+    return arithmetic(sign, *operand_types([node.this, node.expression], [left_value.type, right_value.type]))
 
 
 def _bits(walk: Walk, node: exp.Expr, scope: ColumnScope) -> ColumnValue:
@@ -314,11 +319,11 @@ def _bits(walk: Walk, node: exp.Expr, scope: ColumnScope) -> ColumnValue:
     kinds = [v.type for v in operands]
     sign = _BITS.get(type(node))
     if isinstance(node, exp.BitwiseNot):
-        type_mismatch.argued(walk, "~", node, [(node.this, operands[0])])
+        type_mismatch.check_arguments(walk, "~", node, [(node.this, operands[0])])
     if sign is not None and operands:
-        type_mismatch.calculated(walk, node, sign, operands[0], operands[-1])
+        type_mismatch.check_operands(walk, node, sign, operands[0], operands[-1])
     numeric = all(kind is not None and is_numeric(kind) for kind in kinds)
-    return ColumnValue(widest(kinds) if numeric else None, origins(operands))
+    return ColumnValue(widest_type(kinds) if numeric else None, origins(operands))
 
 
 def _truth(walk: Walk, node: exp.Expr, scope: ColumnScope) -> ColumnValue:
@@ -347,18 +352,18 @@ def _check_truth(walk: Walk, node: exp.Expr, values_by_id: Mapping[int, ColumnVa
     parts = [(part, unsure.get(id(part)) or values_by_id.get(id(part), _TRUE)) for part in children(node)]
     two = len(parts) == len(("left", "right"))
     if type(node) in _COMPARED and two:
-        type_mismatch.compared(walk, node, parts[0], parts[1])
+        type_mismatch.check_comparison(walk, node, parts[0], parts[1])
     elif isinstance(node, _CONNECTED) and two:
-        type_mismatch.connected(walk, node, parts[0], parts[1])
+        type_mismatch.check_connective(walk, node, parts[0], parts[1])
     elif isinstance(node, exp.Not) and parts:
-        type_mismatch.condition(walk, *parts[0], "NOT", text=True)
+        type_mismatch.check_condition(walk, *parts[0], "NOT", text=True)
     elif isinstance(node, exp.Between):
         for bound in parts[1:3]:
-            type_mismatch.compared(walk, node, parts[0], bound)
+            type_mismatch.check_comparison(walk, node, parts[0], bound)
     elif isinstance(node, exp.Is) and isinstance(node.expression, exp.Boolean) and two:
-        type_mismatch.compared(walk, node, parts[0], parts[1])
+        type_mismatch.check_comparison(walk, node, parts[0], parts[1])
     elif isinstance(node, _PATTERNS):
-        type_mismatch.argued(walk, _PATTERN, node, parts)
+        type_mismatch.check_arguments(walk, _PATTERN, node, parts)
 
 
 def _in(walk: Walk, node: exp.Expr, scope: ColumnScope) -> ColumnValue:
@@ -366,28 +371,28 @@ def _in(walk: Walk, node: exp.Expr, scope: ColumnScope) -> ColumnValue:
     query = node.args.get("query")
     if query is not None:
         output = walk.subquery(query, scope)
-        list_lengths.compared(walk, node.this, query, output)
-        operands.append(_only(output))
+        list_lengths.check_in_subquery(walk, node.this, query, output)
+        operands.append(_only_column(output))
     listed = [query] if query is not None else node.expressions
     for part in zip(listed, operands[1:], strict=False):
-        type_mismatch.compared(walk, node, (node.this, operands[0]), part, "joined")
+        type_mismatch.check_comparison(walk, node, (node.this, operands[0]), part, "joined")
     return ColumnValue("boolean", origins(operands))
 
 
 def _exists(walk: Walk, node: exp.Expr, scope: ColumnScope) -> ColumnValue:
     if not isinstance(node.this, exp.Query):
-        return function_calls.call(walk, "exists", node, scope)
+        return function_calls.value_of_call(walk, "exists", node, scope)
     walk.subquery(node.this, scope)
     return ColumnValue("boolean")
 
 
 def _scalar(walk: Walk, node: exp.Expr, scope: ColumnScope) -> ColumnValue:
     output = walk.subquery(node, scope)
-    list_lengths.scalar(walk, node, output)
-    return _only(output)
+    list_lengths.check_scalar_subquery(walk, node, output)
+    return _only_column(output)
 
 
-def _only(output: OutputColumns) -> ColumnValue:
+def _only_column(output: OutputColumns) -> ColumnValue:
     """The one column of a subquery."""
     if output.open or len(output.columns) != 1:
         return ColumnValue(None, origins([column.value for column in output.columns]))
@@ -395,7 +400,7 @@ def _only(output: OutputColumns) -> ColumnValue:
     return ColumnValue(only.type, only.origins)
 
 
-def _target(node: exp.Expr) -> str | None:
+def _cast_target(node: exp.Expr) -> str | None:
     target = node.args["to"]
     return spark_types.of_node(target) if isinstance(target, exp.DataType) else None
 
@@ -412,16 +417,16 @@ def _is_typed_literal(node: exp.Expr) -> bool:
 
 def _cast(walk: Walk, node: exp.Expr, scope: ColumnScope) -> ColumnValue:
     inner = value(walk, node.this, scope)
-    type_ = _target(node)
+    type_ = _cast_target(node)
     if isinstance(node.this, exp.Cast) and _is_typed_literal(node):
         # date '2024-01-01'::string is a date as a string; in the tree it is the text as a string as a date.
-        type_mismatch.converted(walk, node, type_, _target(node.this))
-        return ColumnValue(_target(node.this), inner.origins)
+        type_mismatch.check_cast(walk, node, type_, _cast_target(node.this))
+        return ColumnValue(_cast_target(node.this), inner.origins)
     # sqlglot writes casts of its own around what some functions take.
     if walk.name_of(node) == "to_timestamp":
-        type_mismatch.argued(walk, "to_timestamp", node, [(node.this, inner)])
+        type_mismatch.check_arguments(walk, "to_timestamp", node, [(node.this, inner)])
     elif not isinstance(node.parent, (exp.AtTimeZone, exp.FromTimeZone)):
-        type_mismatch.converted(walk, node, inner.type, type_)
+        type_mismatch.check_cast(walk, node, inner.type, type_)
     return ColumnValue(type_, inner.origins)
 
 
@@ -432,28 +437,28 @@ def _case(walk: Walk, node: exp.Expr, scope: ColumnScope) -> ColumnValue:
     for branch in node.args.get("ifs") or ():
         tested.append(value(walk, branch.this, scope))
         if compared is not None:
-            type_mismatch.compared(walk, node, compared, (branch.this, tested[-1]))
+            type_mismatch.check_comparison(walk, node, compared, (branch.this, tested[-1]))
         else:
-            type_mismatch.condition(walk, branch.this, tested[-1], "WHEN")
+            type_mismatch.check_condition(walk, branch.this, tested[-1], "WHEN")
         results.append((branch.args["true"], value(walk, branch.args["true"], scope)))
     default = node.args.get("default")
     if default is not None:
         results.append((default, value(walk, default, scope)))
-    type_mismatch.joined(walk, node, results, "CASE")
+    type_mismatch.check_common_type(walk, node, results, "CASE")
     values_given = [v for _, v in results]
-    return ColumnValue(widest(v.type for v in values_given), origins([*tested, *values_given]))
+    return ColumnValue(widest_type(v.type for v in values_given), origins([*tested, *values_given]))
 
 
 def _if(walk: Walk, node: exp.Expr, scope: ColumnScope) -> ColumnValue:
     branches = [node.args[key] for key in ("true", "false") if isinstance(node.args.get(key), exp.Expr)]
     condition, results = value(walk, node.this, scope), values(walk, branches, scope)
-    type_mismatch.condition(walk, node.this, condition, "IF")
-    type_mismatch.joined(walk, node, list(zip(branches, results, strict=True)), "IF")
-    return ColumnValue(widest(v.type for v in results), origins([condition, *results]))
+    type_mismatch.check_condition(walk, node.this, condition, "IF")
+    type_mismatch.check_common_type(walk, node, list(zip(branches, results, strict=True)), "IF")
+    return ColumnValue(widest_type(v.type for v in results), origins([condition, *results]))
 
 
 def _interval(walk: Walk, node: exp.Expr, scope: ColumnScope) -> ColumnValue:
-    places = _quietly(walk, node, scope)
+    places = _values_quietly(walk, node, scope)
     unit = node.args.get("unit")
     words = (
         [unit.this.name, unit.expression.name] if isinstance(unit, exp.IntervalSpan) else [unit.name if unit else ""]
@@ -471,7 +476,7 @@ def _shell(walk: Walk, node: exp.Expr, scope: ColumnScope) -> ColumnValue:
     return value(walk, inner, scope)
 
 
-def _several(walk: Walk, node: exp.Expr, scope: ColumnScope) -> ColumnValue:
+def _distinct(walk: Walk, node: exp.Expr, scope: ColumnScope) -> ColumnValue:
     """What is DISTINCT: one value, or several."""
     operands = values(walk, node.expressions, scope)
     return operands[0] if len(operands) == 1 else ColumnValue(None, origins(operands))
@@ -481,15 +486,15 @@ def _ordered_argument(walk: Walk, node: exp.Expr, scope: ColumnScope) -> ColumnV
     """`array_agg(a order by b)`."""
     for part in node.expressions:
         by = part.this if isinstance(part, exp.Ordered) else part
-        ranked(walk, by, value(walk, by, scope), "sort", "ORDER BY")
+        note_sort_key(walk, by, value(walk, by, scope), "sort", "ORDER BY")
     return value(walk, node.this, scope) if isinstance(node.this, exp.Expr) else NOTHING
 
 
-def _over(walk: Walk, node: exp.Expr, scope: ColumnScope) -> ColumnValue:
+def _window_call(walk: Walk, node: exp.Expr, scope: ColumnScope) -> ColumnValue:
     before, scope.outside = scope.outside, False
-    result = _computed_over(walk, node, scope)
+    result = _value_over_window(walk, node, scope)
     if scope.outside:
-        order, call = node.args.get("order"), function_placement.inner(node.this)
+        order, call = node.args.get("order"), function_placement.inner_function(node.this)
         sorts = [part.this for part in order.expressions] if order is not None else []
         # Measured: Spark takes an expression of such a column, and not the column alone.
         parts = [*(node.args.get("partition_by") or ()), *sorts, *list(children(call))[:1]]
@@ -499,52 +504,54 @@ def _over(walk: Walk, node: exp.Expr, scope: ColumnScope) -> ColumnValue:
     return result
 
 
-def _computed_over(walk: Walk, node: exp.Expr, scope: ColumnScope) -> ColumnValue:
+def _value_over_window(walk: Walk, node: exp.Expr, scope: ColumnScope) -> ColumnValue:
     for part in node.args.get("partition_by") or ():
-        ranked(walk, part, value(walk, part, scope), "window", "PARTITION BY")
+        note_sort_key(walk, part, value(walk, part, scope), "window", "PARTITION BY")
     order = node.args.get("order")
     sorts = [(part, value(walk, part, scope)) for part in order.expressions] if order is not None else []
     for part, computed in sorts:
-        ranked(walk, part, computed, "window", "ORDER BY")
-    function_placement.over(walk, node, node.this)
-    function_placement.over_alias(walk, node, scope)
-    function = walk.name_of(function_placement.inner(node.this))
+        note_sort_key(walk, part, computed, "window", "ORDER BY")
+    function_placement.check_over(walk, node, node.this)
+    function_placement.check_over_alias(walk, node, scope)
+    function = walk.name_of(function_placement.inner_function(node.this))
     if order is None and not node.args.get("alias") and function in _RANKING:
         message = f"{function}() needs an order"
         walk.fault("misplaced-expression", message, "Write OVER (PARTITION BY .. ORDER BY ..).", node)
-    window = function_placement.named(node)
+    window = function_placement.named_window(node)
     if window is not None and window.args.get("spec") is not None:
-        named = window.args.get("order")
-        sorts = [(part, value(walk, part, scope)) for part in named.expressions] if named is not None else []
-        function_placement.framed(walk, node, window.args["spec"], function, sorts)
+        named_order = window.args.get("order")
+        sorts = (
+            [(part, value(walk, part, scope)) for part in named_order.expressions] if named_order is not None else []
+        )
+        function_placement.check_frame(walk, node, window.args["spec"], function, sorts)
     elif node.args.get("spec") is not None:
-        function_placement.framed(walk, node, node.args["spec"], function, sorts)
+        function_placement.check_frame(walk, node, node.args["spec"], function, sorts)
     return value(walk, node.this, scope)
 
 
-def ranked(walk: Walk, node: exp.Expr, computed: ColumnValue, how: str, clause: str) -> None:
+def note_sort_key(walk: Walk, node: exp.Expr, computed: ColumnValue, how: str, clause: str) -> None:
     """Note what is sorted by."""
     walk.influence(computed.origins, how)
-    type_mismatch.sorted_by(walk, node, computed, clause)
+    type_mismatch.check_sort_key(walk, node, computed, clause)
 
 
-def tested(walk: Walk, node: exp.Expr, scope: ColumnScope, how: str, clause: str) -> None:
+def note_filter(walk: Walk, node: exp.Expr, scope: ColumnScope, how: str, clause: str) -> None:
     """Note a condition that decides on rows."""
     computed = value(walk, node, scope)
     walk.influence(computed.origins, how)
-    type_mismatch.condition(walk, node, computed, clause)
+    type_mismatch.check_condition(walk, node, computed, clause)
     if computed.type == "void" and clause == "WHERE":
         walk.fault(type_mismatch.CODE, f"{clause} needs a condition, not NULL", "Write a condition.", node, node)
 
 
-def _filtered(walk: Walk, node: exp.Expr, scope: ColumnScope) -> ColumnValue:
+def _filter(walk: Walk, node: exp.Expr, scope: ColumnScope) -> ColumnValue:
     """`sum(a) filter (where b)`."""
     inner = value(walk, node.this, scope)
     where = node.expression
     where = where.this if isinstance(where, exp.Where) else where
     condition = value(walk, where, scope)
-    type_mismatch.condition(walk, where, condition, "FILTER")
-    function_placement.filtered(walk, node.this, where)
+    type_mismatch.check_condition(walk, where, condition, "FILTER")
+    function_placement.check_filter(walk, node.this, where)
     if condition.type == "void":
         walk.fault(type_mismatch.CODE, "FILTER needs a condition, not NULL", "Write a condition.", where, node)
     return ColumnValue(inner.type, origins([inner, condition]))
@@ -558,10 +565,10 @@ def _within_group(walk: Walk, node: exp.Expr, scope: ColumnScope) -> ColumnValue
     name = walk.name_of(node.this)
     inner = value(walk, node.this, scope)
     if name in {"percentile_cont", "percentile_disc", "mode"} and keys:
-        type_mismatch.argued(walk, name, node, list(zip(order, keys, strict=True)))
-        return ColumnValue(returned(name, [keys[0].type, inner.type]), origins([*keys, inner]))
+        type_mismatch.check_arguments(walk, name, node, list(zip(order, keys, strict=True)))
+        return ColumnValue(return_type(name, [keys[0].type, inner.type]), origins([*keys, inner]))
     for part, by in zip(order, keys, strict=True):
-        ranked(walk, part, by, "sort", "ORDER BY")
+        note_sort_key(walk, part, by, "sort", "ORDER BY")
     return inner
 
 
@@ -578,11 +585,11 @@ def _struct(walk: Walk, node: exp.Expr, scope: ColumnScope) -> ColumnValue:
 
 def _is_open(part: exp.Expr, scope: ColumnScope) -> bool:
     """Whether an item of a struct is a star that stands for columns that are not all known."""
-    output = _starred(part, scope)
+    output = _star_columns(part, scope)
     return output is not None and output.open
 
 
-def _starred(part: exp.Expr, scope: ColumnScope) -> OutputColumns | None:
+def _star_columns(part: exp.Expr, scope: ColumnScope) -> OutputColumns | None:
     """What `*`, `t.*` or `a_struct.*` stands for; None if it is not a star, or that is unknown."""
     if isinstance(part, exp.Star):
         return OutputColumns(scope.columns, scope.open)
@@ -602,7 +609,7 @@ def _starred(part: exp.Expr, scope: ColumnScope) -> OutputColumns | None:
 
 def _members(walk: Walk, node: exp.Expr, scope: ColumnScope) -> Iterator[tuple[str, ColumnValue]]:
     for position, part in enumerate(node.expressions, 1):
-        output = _starred(part, scope)
+        output = _star_columns(part, scope)
         if output is not None:
             yield from ((column.name, column.value) for column in output.columns)
             continue
@@ -610,8 +617,8 @@ def _members(walk: Walk, node: exp.Expr, scope: ColumnScope) -> Iterator[tuple[s
         if isinstance(part, (exp.Column, exp.Alias, exp.PropertyEQ, exp.Identifier)) or (
             isinstance(part, exp.Dot) and path(part)[1] is None
         ):
-            named = part.this if isinstance(part, exp.PropertyEQ) else part
-            name = named.output_name or named.name or name
+            name_node = part.this if isinstance(part, exp.PropertyEQ) else part
+            name = name_node.output_name or name_node.name or name
         yield name, value(walk, part, scope)
 
 
@@ -621,15 +628,15 @@ def _map(walk: Walk, node: exp.Expr, scope: ColumnScope) -> ColumnValue:
     lists = [values(walk, side.expressions if side is not None else [], scope) for side in sides]
     for side, entries in zip(sides, lists, strict=True):
         if side is not None:
-            type_mismatch.joined(walk, node, list(zip(side.expressions, entries, strict=True)), "map()")
+            type_mismatch.check_common_type(walk, node, list(zip(side.expressions, entries, strict=True)), "map()")
     if sides[0] is not None:
-        keyed(walk, node, list(zip(sides[0].expressions, lists[0], strict=True)))
-    kinds = [widest(v.type for v in side) for side in lists]
+        check_map_keys(walk, node, list(zip(sides[0].expressions, lists[0], strict=True)))
+    kinds = [widest_type(v.type for v in side) for side in lists]
     return ColumnValue(spark_types.map_of(*kinds), origins([*lists[0], *lists[1]]))
 
 
-def _extracted(walk: Walk, node: exp.Expr, scope: ColumnScope) -> ColumnValue:
-    return function_calls.call(walk, "extract", node, scope)
+def _extract(walk: Walk, node: exp.Expr, scope: ColumnScope) -> ColumnValue:
+    return function_calls.value_of_call(walk, "extract", node, scope)
 
 
 def _star(_: Walk, __: exp.Expr, ___: ColumnScope) -> ColumnValue:
@@ -643,8 +650,8 @@ def _constant(type_: str) -> Callable[[Walk, exp.Expr, ColumnScope], ColumnValue
 def _time_added(walk: Walk, node: exp.Expr, scope: ColumnScope) -> ColumnValue:
     """`timestampadd(hour, 1, ts)`."""
     operands = [value(walk, node.this, scope), value(walk, node.expression, scope)]
-    type_mismatch.argued(walk, "date_add", node, [(node.this, operands[0])])
-    type_mismatch.argued(walk, "ceil", node, [(node.expression, operands[1])])
+    type_mismatch.check_arguments(walk, "date_add", node, [(node.this, operands[0])])
+    type_mismatch.check_arguments(walk, "ceil", node, [(node.expression, operands[1])])
     kind = operands[0].type
     return ColumnValue("timestamp" if kind in {"date", "string", "void"} else kind, origins(operands))
 
@@ -652,7 +659,9 @@ def _time_added(walk: Walk, node: exp.Expr, scope: ColumnScope) -> ColumnValue:
 def _difference(walk: Walk, node: exp.Expr, scope: ColumnScope) -> ColumnValue:
     """`datediff(a, b)` counts days; `timestampdiff(hour, a, b)` the given unit."""
     operands = [value(walk, node.this, scope), value(walk, node.expression, scope)]
-    type_mismatch.argued(walk, "datediff", node, list(zip((node.this, node.expression), operands, strict=True)))
+    type_mismatch.check_arguments(
+        walk, "datediff", node, list(zip((node.this, node.expression), operands, strict=True))
+    )
     return ColumnValue("bigint" if node.args.get("unit") else "int", origins(operands))
 
 
@@ -661,10 +670,10 @@ _HANDLERS: dict[type[exp.Expr], Callable[[Walk, exp.Expr, ColumnScope], ColumnVa
     exp.Literal: _literal, exp.Boolean: _constant("boolean"), exp.Null: _constant("void"), exp.Neg: _negative,
     exp.Var: _star, exp.Star: _star, exp.DataType: _star, exp.In: _in, exp.Exists: _exists,
     exp.Cast: _cast, exp.TryCast: _cast, exp.Case: _case, exp.If: _if, exp.Interval: _interval,
-    exp.Tuple: _struct, exp.Distinct: _several, exp.Order: _ordered_argument, exp.Window: _over,
-    exp.Filter: _filtered, exp.WithinGroup: _within_group, exp.Struct: _struct, exp.VarMap: _map,
+    exp.Tuple: _struct, exp.Distinct: _distinct, exp.Order: _ordered_argument, exp.Window: _window_call,
+    exp.Filter: _filter, exp.WithinGroup: _within_group, exp.Struct: _struct, exp.VarMap: _map,
     exp.TimestampAdd: _time_added, exp.TimestampDiff: _difference, exp.DateDiff: _difference,
-    exp.Extract: _extracted, exp.HexString: _constant("binary"),
+    exp.Extract: _extract, exp.HexString: _constant("binary"),
     exp.BitwiseAnd: _bits, exp.BitwiseOr: _bits, exp.BitwiseXor: _bits, exp.BitwiseNot: _bits,
     **dict.fromkeys(_CHAINED, _arithmetic), **dict.fromkeys(_TRUTHS, _truth), **dict.fromkeys(_SHELLS, _shell),
 }  # fmt: skip

@@ -75,10 +75,10 @@ def bind(
     return BoundQuery(tree, columns, walk, named_at, None if output.plan is NO_PLAN else output.plan)
 
 
-def columns_of_value(sql: str, seen: InputColumns) -> QueryColumns:
+def columns_of_value(sql: str, input_columns: InputColumns) -> QueryColumns:
     """What is known of an expression over the columns of one input: that of the only item of a SELECT."""
     text = f"select {sql} as value from `@input`"  # noqa: S608 - nothing runs it
-    return columns_of(parse_text(text), {"@input": seen}, {}, text)
+    return columns_of(parse_text(text), {"@input": input_columns}, {}, text)
 
 
 def columns_of(
@@ -99,9 +99,9 @@ def _columns(walk: Walk, tree: exp.Expr, places: Sequence[ItemPlace]) -> tuple[O
     except PlanTooLargeError as large:
         fault = QueryFinding("sql-too-large", str(large), "Name the columns that are needed instead of '*'.", 0)
         return OutputColumns([]), QueryColumns(None, unknown=("the query has too many columns",), faults=(fault,))
-    shown, select = projections(walk.text, places, tree), first_select(tree)
+    texts, select = projections(walk.text, places, tree), first_select(tree)
     items = select.expressions if select is not None else ()
-    columns = None if output.open else tuple(_facts(column, shown, items) for column in output.columns)
+    columns = None if output.open else tuple(_facts(column, texts, items) for column in output.columns)
     return output, QueryColumns(
         columns,
         tuple(Origin(node, name, how) for (node, name), how in walk.influences),
@@ -111,9 +111,9 @@ def _columns(walk: Walk, tree: exp.Expr, places: Sequence[ItemPlace]) -> tuple[O
     )
 
 
-def _facts(column: ScopeColumn, shown: list[str], items: Sequence[exp.Expr]) -> ColumnFacts:
+def _facts(column: ScopeColumn, texts: list[str], items: Sequence[exp.Expr]) -> ColumnFacts:
     value = column.value
-    sql = shown[column.item] if 0 <= column.item < len(shown) else ""
+    sql = texts[column.item] if 0 <= column.item < len(texts) else ""
     origins = tuple(Origin(node, name) for node, name in value.origins)
     derivation = Derivation.COPY if value.exact else Derivation.EXPRESSION
     if not value.exact and 0 <= column.item < len(items) and has_aggregate(items[column.item]):

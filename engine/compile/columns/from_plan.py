@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from sqlglot import exp
 
 from engine.compile.columns.column_scope import ColumnScope, OutputColumns, ScopeColumn
-from engine.compile.columns.plan_conditions import conditions, equal
+from engine.compile.columns.plan_conditions import conditions, equality
 from engine.compile.columns.plan_values import reader
 from engine.compile.columns.subquery_places import GENERATORS
 from engine.compile.columns.walk import Walk
@@ -24,8 +24,8 @@ from engine.compile.streaming.query_plan.logical_plan import (
     Projection,
     Sample,
     SourcePlan,
+    copy_of_column,
     groups_by_outer,
-    renamed,
 )
 from engine.compile.streaming.query_plan.stream_facts import error
 
@@ -33,11 +33,11 @@ from engine.compile.streaming.query_plan.stream_facts import error
 Pair = tuple[exp.Expr, int, int, int]
 
 
-def source(walk: Walk, node: exp.Expr, name: str, relation: InputColumns, output: OutputColumns) -> LogicalPlan:
+def source_plan(walk: Walk, node: exp.Expr, name: str, relation: InputColumns, output: OutputColumns) -> LogicalPlan:
     """An input; its columns have their types as they are declared."""
     # The names of fields keep their letter case: those of a JSON record have one.
-    given = (*(relation.columns or ()), *relation.hidden)
-    types = {name.lower(): t if t and "<" in t else (t or "").lower() for name, t in given}
+    declared_columns = (*(relation.columns or ()), *relation.hidden)
+    types = {name.lower(): t if t and "<" in t else (t or "").lower() for name, t in declared_columns}
     types |= dict.fromkeys((name.lower() for name, _ in relation.added), "timestamp")
     marked = relation.event_time.lower() if relation.streaming else ""
     if marked:
@@ -60,12 +60,12 @@ def plan_columns(columns: Sequence[ScopeColumn]) -> tuple[PlanColumn, ...]:
     return tuple(PlanColumn(column.value.id, column.name.lower()) for column in columns)
 
 
-def numbered(walk: Walk, columns: Sequence[PlanColumn], output: OutputColumns) -> tuple[PlanColumn, ...]:
+def with_ids(walk: Walk, columns: Sequence[PlanColumn], output: OutputColumns) -> tuple[PlanColumn, ...]:
     """The columns as new ones, with the ids that names refer to."""
     if len(output.columns) == len(columns):
-        return tuple(renamed(c, t.value.id) for c, t in zip(columns, output.columns, strict=True))
+        return tuple(copy_of_column(c, t.value.id) for c, t in zip(columns, output.columns, strict=True))
     ids = {column.name.lower(): column.value.id for column in output.columns}
-    return tuple(renamed(c, ids.pop(c.name, 0) or next(walk.ids)) for c in columns)
+    return tuple(copy_of_column(c, ids.pop(c.name, 0) or next(walk.ids)) for c in columns)
 
 
 def under_names(
@@ -76,18 +76,18 @@ def under_names(
         return plan
     by_id = {column.id: column for column in plan.columns}
     pairs = [(by_id.get(b.value.id), a) for b, a in zip(before, after, strict=True)]
-    known = [(old, renamed(old, a.value.id, a.name.lower())) for old, a in pairs if old is not None]
-    sources = tuple((new.id, frozenset({old.id})) for old, new in known)
-    return Projection(node=node, columns=tuple(new for _, new in known), children=(plan,), sources=sources)
+    renamed_pairs = [(old, copy_of_column(old, a.value.id, a.name.lower())) for old, a in pairs if old is not None]
+    sources = tuple((new.id, frozenset({old.id})) for old, new in renamed_pairs)
+    return Projection(node=node, columns=tuple(new for _, new in renamed_pairs), children=(plan,), sources=sources)
 
 
-def sampled(plan: LogicalPlan, sample: exp.Expr | None) -> LogicalPlan:
+def sample_plan(plan: LogicalPlan, sample: exp.Expr | None) -> LogicalPlan:
     """A part of the rows."""
     if sample is None:
         return plan
     rows = sample.args.get("size") is not None and not sample.args.get("bucket_numerator")
-    made = Limit if rows else Sample
-    return made(node=sample, columns=plan.columns, children=(plan,), open=plan.open)
+    step_type = Limit if rows else Sample
+    return step_type(node=sample, columns=plan.columns, children=(plan,), open=plan.open)
 
 
 def lateral_view(walk: Walk, scope: ColumnScope, view: exp.Expr, item: ColumnScope) -> LogicalPlan:
@@ -96,46 +96,46 @@ def lateral_view(walk: Walk, scope: ColumnScope, view: exp.Expr, item: ColumnSco
     if view.this is None or view.find(exp.Func) is None:
         # sqlglot reads `u lateral .n` as a LATERAL of nothing.
         message = "LATERAL needs a function that makes rows"
-        walk.found.append(error("sql-syntax", message, "Write LATERAL VIEW explode(..) name AS column.", view))
+        walk.findings.append(error("sql-syntax", message, "Write LATERAL VIEW explode(..) name AS column.", view))
         return plan
     values = reader(walk, scope, plan)
-    refs = values.of(view.this).refs
+    refs = values.value_of(view.this).refs
     plan = values.widened(plan)
-    made = plan_columns(item.columns)
+    generated_columns = plan_columns(item.columns)
     return Generate(
         node=view,
-        columns=plan.columns + made,
+        columns=plan.columns + generated_columns,
         children=(plan,),
         uses=refs,
-        renamed=tuple((c.id, refs) for c in made),
+        renamed=tuple((c.id, refs) for c in generated_columns),
         open=plan.open or item.open,
     )
 
 
-def joined(
+def join_plan(
     walk: Walk, scope: ColumnScope, join: exp.Expr, sides: tuple[ColumnScope, ColumnScope], pairs: Sequence[Pair]
 ) -> LogicalPlan:
     """A join; `scope` is that of the SELECT, `pairs` are the columns of USING and NATURAL."""
-    (left, right), kind = (side.plan for side in sides), join_kind(join)
+    (left_plan, right_plan), kind = (side.plan for side in sides), join_kind(join)
     lateral = isinstance(join.this, exp.Lateral)
     if lateral:
-        right = _lateral(walk, join.this, *sides)
-    values = reader(walk, scope, left, right)
+        right_plan = _lateral_plan(walk, join.this, *sides)
+    values = reader(walk, scope, left_plan, right_plan)
     terms = conditions(join.args["on"], values, on=True) if join.args.get("on") is not None else ()
-    ours, theirs = ({column.id: column for column in side.columns} for side in (left, right))
-    compared = [(node, ours[a], theirs[b], seen) for node, a, b, seen in pairs if a in ours and b in theirs]
-    terms += tuple(equal(one, other, node) for node, one, other, _ in compared)
+    ours, theirs = ({column.id: column for column in side.columns} for side in (left_plan, right_plan))
+    compared = [(node, ours[a], theirs[b], merged_id) for node, a, b, merged_id in pairs if a in ours and b in theirs]
+    terms += tuple(equality(one, other, node) for node, one, other, _ in compared)
     plan: LogicalPlan = Join(
         node=join,
-        columns=left.columns if kind in {"semi", "anti"} else left.columns + right.columns,
-        children=(left, right),
-        uses=NO_IDS.union(*(c.refs for c in terms), right.uses if lateral else NO_IDS),
-        open=left.open or right.open,
+        columns=left_plan.columns if kind in {"semi", "anti"} else left_plan.columns + right_plan.columns,
+        children=(left_plan, right_plan),
+        uses=NO_IDS.union(*(c.refs for c in terms), right_plan.uses if lateral else NO_IDS),
+        open=left_plan.open or right_plan.open,
         kind=kind,
         conditions=terms,
         lateral=lateral,
     )
-    return _merged(plan, compared) if kind == "full" and compared else plan
+    return _merge_pairs(plan, compared) if kind == "full" and compared else plan
 
 
 def join_kind(join: exp.Expr) -> str:
@@ -146,36 +146,36 @@ def join_kind(join: exp.Expr) -> str:
     return side if side in {"left", "right", "full"} else "inner"
 
 
-def _merged(plan: LogicalPlan, pairs: Sequence[tuple[exp.Expr, PlanColumn, PlanColumn, int]]) -> LogicalPlan:
+def _merge_pairs(plan: LogicalPlan, pairs: Sequence[tuple[exp.Expr, PlanColumn, PlanColumn, int]]) -> LogicalPlan:
     """A full join makes a new column of each pair."""
-    made, sources = [], []
-    for node, left, right, seen in pairs:
-        lost = node if left.watermark or right.watermark else None
-        made.append(PlanColumn(seen, left.name, left.type, lost=lost))
-        sources.append((seen, frozenset({left.id, right.id})))
+    merged_columns, sources = [], []
+    for node, left_column, right_column, merged_id in pairs:
+        lost_at = node if left_column.watermark or right_column.watermark else None
+        merged_columns.append(PlanColumn(merged_id, left_column.name, left_column.type, watermark_lost_at=lost_at))
+        sources.append((merged_id, frozenset({left_column.id, right_column.id})))
     sources += [(c.id, frozenset({c.id})) for c in plan.columns]
-    columns = (*made, *plan.columns)
+    columns = (*merged_columns, *plan.columns)
     return Projection(node=plan.node, columns=columns, children=(plan,), sources=tuple(sources), open=plan.open)
 
 
-def _lateral(walk: Walk, node: exp.Expr, left: ColumnScope, right: ColumnScope) -> LogicalPlan:
+def _lateral_plan(walk: Walk, node: exp.Expr, left_scope: ColumnScope, right_scope: ColumnScope) -> LogicalPlan:
     """What is lateral sees the relations on its left; Spark treats a subquery there as one of an expression."""
     inner = node.this.this if isinstance(node.this, exp.Subquery) else node.this
     if not isinstance(inner, exp.Query):
-        refs = reader(walk, left, left.plan).of(node.this).refs
-        return SourcePlan(node=node, columns=plan_columns(right.columns), open=right.open, uses=refs)
-    refs = frozenset(left.used)
-    plan = replace(right.plan, uses=refs)
+        refs = reader(walk, left_scope, left_scope.plan).value_of(node.this).refs
+        return SourcePlan(node=node, columns=plan_columns(right_scope.columns), open=right_scope.open, uses=refs)
+    refs = frozenset(left_scope.used_in_subqueries)
+    plan = replace(right_scope.plan, uses=refs)
     if plan.streaming:
         message = "a lateral subquery cannot read a stream"
         hint = "Use a join, or remove the input of the subquery from 'streams:'."
-        walk.found.append(error("subquery-on-stream", message, hint, inner))
-    if refs and left.plan.streaming and (groups_by_outer(plan, refs, scalar=False) or _one_row(node, inner)):
-        walk.domains.append(Domain(node, tuple(c for c in left.plan.columns if c.id in refs)))
+        walk.findings.append(error("subquery-on-stream", message, hint, inner))
+    if refs and left_scope.plan.streaming and (groups_by_outer(plan, refs, scalar=False) or _is_one_row(node, inner)):
+        walk.domains.append(Domain(node, tuple(c for c in left_scope.plan.columns if c.id in refs)))
     return plan
 
 
-def _one_row(node: exp.Expr, inner: exp.Expr) -> bool:
+def _is_one_row(node: exp.Expr, inner: exp.Expr) -> bool:
     """Whether it is one row under a condition, in WHERE or ON: Spark takes no step less for it then (measured)."""
     if not isinstance(inner, exp.Select) or inner.args.get("from_") is not None or inner.find(*GENERATORS) is not None:
         return False

@@ -27,7 +27,7 @@ _NEVER = ("UNBOUNDED", "FOLLOWING"), ("UNBOUNDED", "PRECEDING")
 _WHOLE_FRAME = ("UNBOUNDED", "PRECEDING", "CURRENT ROW")
 
 
-def called(walk: Walk, name: str, node: exp.Expr, arguments: Sequence[exp.Expr]) -> None:
+def check_placement(walk: Walk, name: str, node: exp.Expr, arguments: Sequence[exp.Expr]) -> None:
     """Report a call that is not where Spark computes such a function."""
     if name in RANKING:
         around = node.parent
@@ -36,12 +36,12 @@ def called(walk: Walk, name: str, node: exp.Expr, arguments: Sequence[exp.Expr])
         if not isinstance(around, exp.Window):
             walk.fault(CODE, f"{name}() needs OVER", "Add OVER (PARTITION BY .. ORDER BY ..) after it.", node)
     elif name in _GROUPING:
-        grouping(walk, name, node, arguments)
+        check_grouping(walk, name, node, arguments)
     if name in BUILTIN and name not in AGGREGATES and any(isinstance(a, exp.Distinct) for a in arguments):
         walk.fault(CODE, f"{name}() is not an aggregate function and takes no DISTINCT", "Remove DISTINCT.", node)
 
 
-def grouping(walk: Walk, name: str, node: exp.Expr, arguments: Sequence[exp.Expr]) -> None:
+def check_grouping(walk: Walk, name: str, node: exp.Expr, arguments: Sequence[exp.Expr]) -> None:
     """Report GROUPING() and its like without grouping sets, or of a column that is not a key."""
     select = node.find_ancestor(exp.Select)
     group = select.args.get("group") if select is not None else None
@@ -76,7 +76,7 @@ def _plain_keys(group: exp.Expr) -> list[str] | None:
     return list(keys)
 
 
-def filtered(walk: Walk, function: exp.Expr, where: exp.Expr) -> None:
+def check_filter(walk: Walk, function: exp.Expr, where: exp.Expr) -> None:
     """Report FILTER after a function that is not an aggregate, and what Spark does not compute inside it."""
     name = walk.name_of(function)
     if name in BUILTIN and name not in AGGREGATES:
@@ -88,27 +88,31 @@ def filtered(walk: Walk, function: exp.Expr, where: exp.Expr) -> None:
         )
     for part in where.walk(prune=lambda node: isinstance(node, exp.Query)):
         if isinstance(part, exp.Window) or is_aggregate(part):
-            what = "a function with OVER" if isinstance(part, exp.Window) else "an aggregate"
-            walk.fault(CODE, f"{what} is used in FILTER", "Compute it in a subquery.", part, where)
+            description = "a function with OVER" if isinstance(part, exp.Window) else "an aggregate"
+            walk.fault(CODE, f"{description} is used in FILTER", "Compute it in a subquery.", part, where)
             return
 
 
-def inner(function: exp.Expr) -> exp.Expr:
+def inner_function(function: exp.Expr) -> exp.Expr:
     """The function itself, without FILTER, IGNORE NULLS and the like."""
     while isinstance(function, _WRAPPING):
         function = function.this
     return function
 
 
-def over(walk: Walk, node: exp.Expr, function: exp.Expr) -> None:
+def check_over(walk: Walk, node: exp.Expr, function: exp.Expr) -> None:
     """Report OVER behind what Spark does not compute over a window of rows."""
     within = isinstance(function, exp.WithinGroup) or function.find(exp.WithinGroup) is not None
-    function = inner(function)
+    function = inner_function(function)
     name = walk.name_of(function)
     if name in BUILTIN and name not in AGGREGATES | RANKING:
         message = f"{name}() is not an aggregate or window function and takes no OVER"
         walk.fault(CODE, message, "Remove OVER, or aggregate: max(..) over (..).", function, node)
-    if (within or name == "median") and name in _WHOLE_WINDOWS and any(_ordered(part) for part in (node, named(node))):
+    if (
+        (within or name == "median")
+        and name in _WHOLE_WINDOWS
+        and any(_has_order(part) for part in (node, named_window(node)))
+    ):
         message = f"{name}() over a window takes all its rows: no ORDER BY and no frame"
         walk.fault(CODE, message, "Write OVER (PARTITION BY ..).", function, node)
     if isinstance(function.args.get("this"), exp.Distinct):
@@ -116,11 +120,11 @@ def over(walk: Walk, node: exp.Expr, function: exp.Expr) -> None:
         walk.fault(CODE, message, "Write size(collect_set(x) over (..)), or group in a subquery.", function, node)
 
 
-def _ordered(window: exp.Expr | None) -> bool:
+def _has_order(window: exp.Expr | None) -> bool:
     return window is not None and (window.args.get("order") is not None or window.args.get("spec") is not None)
 
 
-def named(window: exp.Expr) -> exp.Expr | None:
+def named_window(window: exp.Expr) -> exp.Expr | None:
     """The window that an OVER names."""
     select = window.find_ancestor(exp.Select)
     windows = (select.args.get("windows") or ()) if select is not None else ()
@@ -128,7 +132,7 @@ def named(window: exp.Expr) -> exp.Expr | None:
     return next((one for one in windows if name and one.name.lower() == name), None)
 
 
-def over_alias(walk: Walk, window: exp.Expr, scope: ColumnScope) -> None:
+def check_over_alias(walk: Walk, window: exp.Expr, scope: ColumnScope) -> None:
     """Report OVER that names an alias of the SELECT list that it is in.
 
     Spark: UNSUPPORTED_FEATURE.LATERAL_COLUMN_ALIAS_IN_WINDOW.
@@ -137,8 +141,8 @@ def over_alias(walk: Walk, window: exp.Expr, scope: ColumnScope) -> None:
         return
     select = window.find_ancestor(exp.Select)
     windows = (select.args.get("windows") or ()) if select is not None else ()
-    named = (one for one in windows if one.name.lower() == window.alias.lower())
-    for part in (window, *named):
+    named_windows = (one for one in windows if one.name.lower() == window.alias.lower())
+    for part in (window, *named_windows):
         for column in part.find_all(exp.Column):
             name = column.parts[0].name.lower()
             inside = column.find_ancestor(exp.Select, exp.Lambda) is select
@@ -149,7 +153,7 @@ def over_alias(walk: Walk, window: exp.Expr, scope: ColumnScope) -> None:
                 return
 
 
-def framed(
+def check_frame(
     walk: Walk, node: exp.Expr, spec: exp.Expr | None, function: str, order: Sequence[tuple[exp.Expr, ColumnValue]]
 ) -> None:
     """Report a frame (ROWS or RANGE BETWEEN ..) that the function or the order does not allow.
@@ -175,16 +179,16 @@ def framed(
         return
     for bound in (start, end):
         if isinstance(bound, exp.Expr):
-            _bounded(walk, node, kind, bound, order)
+            _check_bounds(walk, node, kind, bound, order)
 
 
 def _is_whole(spec: exp.Expr, kind: str, function: str) -> bool:
     start, side, end = (spec.args.get(key) for key in ("start", "start_side", "end"))
-    wanted = "RANGE" if function == "cume_dist" else "ROWS"
-    return kind == wanted and (start, str(side).upper(), end or "CURRENT ROW") == _WHOLE_FRAME
+    expected_kind = "RANGE" if function == "cume_dist" else "ROWS"
+    return kind == expected_kind and (start, str(side).upper(), end or "CURRENT ROW") == _WHOLE_FRAME
 
 
-def _bounded(
+def _check_bounds(
     walk: Walk, node: exp.Expr, kind: str, bound: exp.Expr, order: Sequence[tuple[exp.Expr, ColumnValue]]
 ) -> None:
     interval = isinstance(bound, exp.Interval)

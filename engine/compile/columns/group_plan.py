@@ -12,7 +12,7 @@ from sqlglot import exp
 from engine.compile.columns.column_scope import GroupKey
 from engine.compile.columns.plan_conditions import conditions
 from engine.compile.columns.plan_values import WINDOWS, ExpressionReader, PlanValue, path_of
-from engine.compile.columns.subquery_places import beside_groups
+from engine.compile.columns.subquery_places import subqueries_beside_groups
 from engine.compile.sql.aggregates import is_aggregate
 from engine.compile.sql.same_expression import key_of
 from engine.compile.streaming.query_plan.logical_plan import (
@@ -43,7 +43,9 @@ class GroupedItem(Struct, frozen=True):
     aggregates: bool = False
 
 
-def group(plan: LogicalPlan, node: exp.Select, items: list[GroupedItem], values: ExpressionReader) -> LogicalPlan:
+def grouping_plan(
+    plan: LogicalPlan, node: exp.Select, items: list[GroupedItem], values: ExpressionReader
+) -> LogicalPlan:
     """The aggregate of a SELECT, with its HAVING."""
     clause = node.args.get("group")
     keys = list(_keys(values.walk.groups.get(id(node), ()), items, values))
@@ -79,35 +81,35 @@ def group(plan: LogicalPlan, node: exp.Select, items: list[GroupedItem], values:
         result = Over(node=calls[0], columns=columns, children=(result,), open=is_open, calls=calls)
     if having is not None:
         result = Filter(node=having, columns=columns + hidden, children=(result,), open=is_open)
-    return _only(result, columns)
+    return _only_columns(result, columns)
 
 
 def _check_aliases(plan: LogicalPlan, keys: list[Key], items: list[GroupedItem], values: ExpressionReader) -> None:
     """A name of ALL or an alias may not stand for what uses an alias itself; over tables, other keys may use one."""
     own = {id(item.node.unalias()) for item in items}
     for key in keys:
-        if values.of(key.node).alias and (plan.streaming or id(key.node) in own):
+        if values.value_of(key.node).alias and (plan.streaming or id(key.node) in own):
             over = " on a stream" if plan.streaming else ""
             message = f"GROUP BY{over} cannot use a computed alias of the same SELECT"
-            values.walk.found.append(error("agg-alias-key", message, "Compute it in a subquery.", key.node))
+            values.walk.findings.append(error("agg-alias-key", message, "Compute it in a subquery.", key.node))
 
 
-def _only(plan: LogicalPlan, columns: tuple[PlanColumn, ...]) -> LogicalPlan:
+def _only_columns(plan: LogicalPlan, columns: tuple[PlanColumn, ...]) -> LogicalPlan:
     if plan.columns == columns:
         return plan
     same = tuple((column.id, frozenset({column.id})) for column in columns)
     return Projection(node=plan.node, columns=columns, children=(plan,), sources=same, open=plan.open)
 
 
-def _keys(given: Iterable[GroupKey], items: list[GroupedItem], values: ExpressionReader) -> Iterator[Key]:
-    named = {item.column.id: item for item in items}
-    for key in given:
-        item = named.get(key.column.value.id) if key.column is not None else None
-        node, value = (key.node, values.of(key.node)) if item is None else (item.node.unalias(), item.value)
+def _keys(group_keys: Iterable[GroupKey], items: list[GroupedItem], values: ExpressionReader) -> Iterator[Key]:
+    items_by_id = {item.column.id: item for item in items}
+    for key in group_keys:
+        item = items_by_id.get(key.column.value.id) if key.column is not None else None
+        node, value = (key.node, values.value_of(key.node)) if item is None else (item.node.unalias(), item.value)
         if (window := values.declared(node)) is not None and (item is None or _is_rewritten(key.node)):
             value = PlanValue(window, window, frozenset({window.id}), window.type)
-        made = _key(node, value)
-        yield made if key.always else replace(made, always=False)
+        plan_key = _key(node, value)
+        yield plan_key if key.always else replace(plan_key, always=False)
 
 
 def _is_rewritten(node: exp.Expr) -> bool:
@@ -118,8 +120,8 @@ def _is_rewritten(node: exp.Expr) -> bool:
 
 def _key(node: exp.Expr, value: PlanValue) -> Key:
     column = value.column
-    lost = value.lost or (column.lost if column is not None else None)
-    return Key(node, column, value.refs, value.constant, lost, value.type, value.inherits)
+    lost_at = value.watermark_lost_at or (column.watermark_lost_at if column is not None else None)
+    return Key(node, column, value.refs, value.constant, lost_at, value.type, value.inherits)
 
 
 def read_windows(node: exp.Select, values: ExpressionReader) -> None:
@@ -127,7 +129,7 @@ def read_windows(node: exp.Select, values: ExpressionReader) -> None:
     clause = node.args.get("group")
     for call in clause.find_all(exp.Anonymous, exp.Column) if clause is not None else ():
         if values.declared(call) is None and isinstance(call, exp.Anonymous) and call.name.lower() in WINDOWS:
-            values.of(call)
+            values.value_of(call)
 
 
 def read_order(node: exp.Select, values: ExpressionReader) -> None:
@@ -137,32 +139,38 @@ def read_order(node: exp.Select, values: ExpressionReader) -> None:
         for ordered in clause.expressions if clause is not None else ():
             key = ordered.this if isinstance(ordered, exp.Ordered) else ordered
             if not isinstance(key, exp.Literal):
-                values.of(key)
+                values.value_of(key)
     qualify = node.args.get("qualify")
     if qualify is not None:
-        values.of(qualify.this)
+        values.value_of(qualify.this)
 
 
 def _check_grouped(plan: LogicalPlan, keys: list[Key], items: list[GroupedItem], values: ExpressionReader) -> None:
     """Columns that are neither grouped by nor inside an aggregate."""
     if values.step.correlated:
-        same = {_text(key.node, values) for key in keys}
-        by_key = {id(item.node) for item in items if _by_item(item, keys) or _text(item.node, values) in same}
-        values.walk.found.extend(beside_groups([item.node for item in items], values.step.correlated, by_key))
+        same = {_comparable_text(key.node, values) for key in keys}
+        by_key = {
+            id(item.node)
+            for item in items
+            if _is_grouped_by_item(item, keys) or _comparable_text(item.node, values) in same
+        }
+        values.walk.findings.extend(
+            subqueries_beside_groups([item.node for item in items], values.step.correlated, by_key)
+        )
     if plan.open or _is_misspelled(keys, values):
         return
-    ids = {key.column.id for key in keys if key.column is not None} | values.made()
-    grouped = [*(key.node for key in keys), *(item.node for item in items if _by_item(item, keys))]
+    ids = _grouped_ids(keys, values)
+    grouped = [*(key.node for key in keys), *(item.node for item in items if _is_grouped_by_item(item, keys))]
     for item in items:
-        column = next(_loose_beside(item.node, ids, grouped, values), None)
+        column = next(_ungrouped_beside_items(item.node, ids, grouped, values), None)
         if column is not None:
-            shown = _shown(column)
+            dotted_name = _dotted_name(column)
             message = f"'{column.name}' is neither grouped by nor inside an aggregate"
-            hint = f"Add it to the GROUP BY, or write max({shown}) or any_value({shown})."
+            hint = f"Add it to the GROUP BY, or write max({dotted_name}) or any_value({dotted_name})."
             if not isinstance(column, exp.Column):
                 message = f"{column.name}() is neither grouped by nor inside an aggregate"
                 hint = "Compute it in an outer SELECT, from the window."
-            values.walk.found.append(error("agg-not-grouped", message, hint, column))
+            values.walk.findings.append(error("agg-not-grouped", message, hint, column))
             return
 
 
@@ -174,19 +182,39 @@ def _check_behind(
     values: ExpressionReader,
 ) -> None:
     """HAVING and ORDER BY see the groups: keys, aggregates and the columns of the SELECT."""
+    ids = _grouped_ids(keys, values)
+    for clause, part in _clauses_behind(node):
+        # Spark has the time no more, and knows a window by the name of its function alone (measured, Spark 4.1.4).
+        calls = ((column, values.declared(column)) for column in part.find_all(exp.Column))
+        ungrouped_window = next(
+            (column for column, window in calls if window is not None and window.id not in ids), None
+        )
+        if ungrouped_window is not None:
+            message = f"{clause} sees groups, and '{_dotted_name(ungrouped_window)}' is not grouped by"
+            hint = (
+                f"Add the window to the GROUP BY, or select max({_dotted_name(ungrouped_window)}) and use that column."
+            )
+            values.walk.findings.append(error("agg-not-grouped", message, hint, ungrouped_window))
+            return
     if plan.open or node.args.get("distinct") is not None or _is_misspelled(keys, values):
         return
     names = {item.column.name for item in items}
-    ids = {key.column.id for key in keys if key.column is not None} | values.made()
     grouped = [*(key.node for key in keys), *(item.node for item in items)]
-    for clause, part in _behind(node):
-        loose = (c for c in _loose_beside(part, ids, grouped, values) if not _is_name(c, names))
+    for clause, part in _clauses_behind(node):
+        loose = (c for c in _ungrouped_beside_items(part, ids, grouped, values) if not _is_name(c, names))
         column = next(loose, None)
         if column is not None:
-            shown = _shown(column)
-            message = f"{clause} sees groups, and '{shown}' is neither grouped by nor inside an aggregate"
-            hint = f"Add it to the GROUP BY, or write max({shown}) or any_value({shown})."
-            values.walk.found.append(error("agg-not-grouped", message, hint, column))
+            dotted_name = _dotted_name(column)
+            message = f"{clause} sees groups, and '{dotted_name}' is neither grouped by nor inside an aggregate"
+            hint = f"Add it to the GROUP BY, or write max({dotted_name}) or any_value({dotted_name})."
+            values.walk.findings.append(error("agg-not-grouped", message, hint, column))
+
+
+def _grouped_ids(keys: list[Key], values: ExpressionReader) -> set[int]:
+    """The columns that a group has one value of; of several windows, which are reported, all."""
+    windows = {column.id for column in values.step.windows.values()}
+    computed_ids = values.computed_ids() if len(windows) > 1 else values.computed_ids() - windows
+    return computed_ids | {key.column.id for key in keys if key.column is not None}
 
 
 def _is_misspelled(keys: list[Key], values: ExpressionReader) -> bool:
@@ -195,11 +223,11 @@ def _is_misspelled(keys: list[Key], values: ExpressionReader) -> bool:
     return any(values.resolve(column) is None and not values.walk.refs[id(column)].is_parameter for column in columns)
 
 
-def _shown(column: exp.Expr) -> str:
+def _dotted_name(column: exp.Expr) -> str:
     return ".".join(part.name for part in column.parts) if isinstance(column, exp.Column) else column.name
 
 
-def _behind(node: exp.Select) -> Iterator[tuple[str, exp.Expr]]:
+def _clauses_behind(node: exp.Select) -> Iterator[tuple[str, exp.Expr]]:
     having = node.args.get("having")
     if having is not None:
         yield "HAVING", having.this
@@ -214,24 +242,24 @@ def _is_name(node: exp.Expr, names: set[str]) -> bool:
     return isinstance(node, exp.Column) and len(node.parts) == 1 and node.name.lower() in names
 
 
-def _by_item(item: GroupedItem, keys: list[Key]) -> bool:
+def _is_grouped_by_item(item: GroupedItem, keys: list[Key]) -> bool:
     """Whether an item is grouped by under its alias or place, or by ALL: not one that only uses the same columns."""
     own = item.node.unalias()
     return any(key.node is own for key in keys)
 
 
-def _loose_beside(
+def _ungrouped_beside_items(
     node: exp.Expr, ids: set[int], grouped: Iterable[exp.Expr], values: ExpressionReader
 ) -> Iterator[exp.Expr]:
     """What is neither a key nor made of keys, nor the same as an expression of the SELECT that is.
 
     What an expression is made of is compared as text, which costs time: only where it may matter.
     """
-    if next(_loose(node, ids, set(), values), None) is not None:
-        yield from _loose(node, ids, {_text(one, values) for one in grouped}, values)
+    if next(_ungrouped(node, ids, set(), values), None) is not None:
+        yield from _ungrouped(node, ids, {_comparable_text(one, values) for one in grouped}, values)
 
 
-def _loose(node: exp.Expr, ids: set[int], texts: set[str], values: ExpressionReader) -> Iterator[exp.Expr]:
+def _ungrouped(node: exp.Expr, ids: set[int], texts: set[str], values: ExpressionReader) -> Iterator[exp.Expr]:
     """What is neither a key nor made of keys: columns, and window_time(), which Spark computes before it groups."""
     inner = node
     while isinstance(inner, (exp.Filter, exp.WithinGroup)):
@@ -239,32 +267,45 @@ def _loose(node: exp.Expr, ids: set[int], texts: set[str], values: ExpressionRea
     if is_aggregate(inner) or isinstance(node, (exp.Query, exp.Star)) or node.is_star:
         return
     if isinstance(node, exp.Column):
-        if _is_loose(node, ids, texts, values):
+        if _is_ungrouped(node, ids, texts, values):
             yield node
         return
-    made = values.of(node).column
-    if (made is not None and made.id in ids) or (texts and _text(node, values) in texts):
+    fault = values.walk.faults.get(node.meta.get("start", -1))
+    if fault is not None and fault.code == "unknown-function":
+        # It may be a misspelled aggregate, and is reported already.
+        return
+    computed_column = values.value_of(node).column
+    if (computed_column is not None and computed_column.id in ids) or (
+        texts and _comparable_text(node, values) in texts
+    ):
         return
     if isinstance(node, exp.Anonymous) and node.name.lower() == "window_time":
         yield node
         return
     for child in node.iter_expressions():
-        yield from _loose(child, ids, texts, values)
+        yield from _ungrouped(child, ids, texts, values)
 
 
-def _is_loose(node: exp.Column, ids: set[int], texts: set[str], values: ExpressionReader) -> bool:
+def _is_ungrouped(node: exp.Column, ids: set[int], texts: set[str], values: ExpressionReader) -> bool:
     column = values.resolve(node)
-    return column is not None and column.column.id in values.read - ids and not (texts and _text(node, values) in texts)
+    readable_ids = values.read | {window.id for window in values.step.windows.values()}
+    return (
+        column is not None
+        and column.column.id in readable_ids - ids
+        and not (texts and _comparable_text(node, values) in texts)
+    )
 
 
-def _text(node: exp.Expr, values: ExpressionReader) -> str:
+def _comparable_text(node: exp.Expr, values: ExpressionReader) -> str:
     """An expression to compare it with another one of the same SELECT."""
     return key_of(node, partial(_column_text, values))
 
 
-def _column_text(values: ExpressionReader, column: exp.Column) -> str:
+def _column_text(values: ExpressionReader, column: exp.Column | exp.Identifier) -> str:
     """What a column refers to; of what is not known, the name."""
-    found = values.resolve(column)
-    if found is not None and found.column.known:
-        return f"#{found.column.id}{[*path_of(found)]}"
+    if isinstance(column, exp.Identifier):
+        return values.walk.part_names.get(id(column), column.name.lower())
+    plan_name = values.resolve(column)
+    if plan_name is not None and plan_name.column.is_certain:
+        return f"#{plan_name.column.id}{[*path_of(plan_name)]}"
     return ".".join(part.name.lower() for part in column.parts)

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from typing import Final
 
 from sqlglot import exp
-from sqlglot.tokens import TokenType  # type: ignore[attr-defined]
 
 from engine.compile.columns import type_mismatch
 from engine.compile.columns.column_scope import ColumnValue
 from engine.compile.columns.walk import Walk
 from engine.compile.sql.dialect import tokenize
+from engine.compile.sql.lexer.tokens import TokenType
 from engine.compile.types.builtin_functions import BUILTIN
 
 _CODE: Final = "sql-syntax"
@@ -24,21 +24,21 @@ _TAKEN: Final[dict[str, dict[int, tuple[int, ...]]]] = {
 _SORTED_BY = "Write (a, b) -> case when a < b then 1 when a > b then -1 else 0 end, or sort_array(a, false)."
 
 
-def placed(walk: Walk, name: str, arguments: Sequence[exp.Expr]) -> None:
+def check_lambda_places(walk: Walk, name: str, arguments: Sequence[exp.Expr]) -> None:
     """Report a function in place of a value, and one with too many or too few parameters."""
-    taken = _TAKEN.get(name, {})
+    counts_by_place = _TAKEN.get(name, {})
     if name not in BUILTIN:
         return
     for place, argument in enumerate(arguments):
         if not isinstance(argument, exp.Lambda):
             continue
-        counts, given = taken.get(place), len(argument.expressions)
+        counts, count = counts_by_place.get(place), len(argument.expressions)
         if counts is None:
-            message = f"{name}() does not take a function{' there' if taken else ''}"
+            message = f"{name}() does not take a function{' there' if counts_by_place else ''}"
             walk.fault(_CODE, message, "Write a value in place of x -> ..", argument)
-        elif given not in counts:
-            wanted = " or ".join(map(str, counts))
-            message = f"the function that {name}() takes has {wanted} parameter{'s' * (counts[-1] > 1)}, not {given}"
+        elif count not in counts:
+            expected = " or ".join(map(str, counts))
+            message = f"the function that {name}() takes has {expected} parameter{'s' * (counts[-1] > 1)}, not {count}"
             walk.fault(_CODE, message, _example(counts[-1]), argument)
 
 
@@ -46,7 +46,7 @@ def _example(count: int) -> str:
     return "Write x -> .." if count == 1 else f"Write ({', '.join('abc'[:count])}) -> .."
 
 
-def sorts_by(walk: Walk, node: exp.Expr) -> bool:
+def sorts_by_lambda(walk: Walk, node: exp.Expr) -> bool:
     """Whether array_sort() is given what it sorts by: sqlglot's tree has an order also where none is written."""
     start = node.meta.get("start", -1)
     depth = 0
@@ -59,7 +59,7 @@ def sorts_by(walk: Walk, node: exp.Expr) -> bool:
     return False
 
 
-def ordering(walk: Walk, result: ColumnValue, node: exp.Expr, around: exp.Expr) -> None:
+def check_ordering(walk: Walk, result: ColumnValue, node: exp.Expr, around: exp.Expr) -> None:
     """Report what array_sort() sorts by if it gives no INT."""
     if result.type is not None and result.type not in {"int", "void"}:
         message = f"array_sort() sorts by a function that returns int, not {result.type}"

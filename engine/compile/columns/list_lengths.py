@@ -10,7 +10,7 @@ from engine.compile.columns.walk import Walk
 CODE = "column-count"
 
 
-def names(walk: Walk, identifiers: list[exp.Identifier], output: OutputColumns) -> None:
+def check_names(walk: Walk, identifiers: list[exp.Identifier], output: OutputColumns) -> None:
     """Report names behind AS that are more or fewer than the columns they are for."""
     if output.open or len(identifiers) == len(output.columns):
         return
@@ -18,7 +18,7 @@ def names(walk: Walk, identifiers: list[exp.Identifier], output: OutputColumns) 
     walk.fault(CODE, message, "Give every column a name, or none of them.", identifiers[0])
 
 
-def compared(walk: Walk, node: exp.Expr, subquery: exp.Expr, output: OutputColumns) -> None:
+def check_in_subquery(walk: Walk, node: exp.Expr, subquery: exp.Expr, output: OutputColumns) -> None:
     """Report a subquery behind IN that gives more or fewer columns than are before it."""
     count = len(node.expressions) if isinstance(node, (exp.Tuple, exp.Struct)) else 1
     if not output.open and len(output.columns) != count:
@@ -27,7 +27,7 @@ def compared(walk: Walk, node: exp.Expr, subquery: exp.Expr, output: OutputColum
         walk.fault(CODE, message, hint, subquery, node)
 
 
-def scalar(walk: Walk, node: exp.Expr, output: OutputColumns) -> None:
+def check_scalar_subquery(walk: Walk, node: exp.Expr, output: OutputColumns) -> None:
     """Report a subquery that stands for one value and gives several columns."""
     if not output.open and len(output.columns) != 1:
         message = f"a scalar subquery returns {_columns(len(output.columns))}"

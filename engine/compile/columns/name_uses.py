@@ -8,7 +8,7 @@ from enum import StrEnum
 
 from sqlglot import exp
 
-from engine.compile.columns.column_scope import ColumnScope, ColumnValue, Found
+from engine.compile.columns.column_scope import ColumnScope, ColumnValue, ResolvedName
 
 
 class UseKind(StrEnum):
@@ -72,7 +72,7 @@ def note_cte(uses: Uses | None, identifier: exp.Expr, named_at: int) -> None:
 def note_qualifier(uses: Uses | None, identifier: exp.Expr, scope: ColumnScope) -> None:
     """Note the alias, CTE or input that is before `.*` or a column."""
     for around in (scope, scope.outer):
-        relation = around.named(identifier.name.lower()) if around is not None else None
+        relation = around.relation_named(identifier.name.lower()) if around is not None else None
         if relation is not None:
             if uses is not None:
                 _note(uses, UseKind.ALIAS, identifier, relation.named_at)
@@ -85,12 +85,12 @@ def note_result(uses: Uses | None, item: exp.Expr, value: ColumnValue) -> None:
         _note(uses, UseKind.COLUMN, item.this, value.named_at, _origin(value))
 
 
-def note_column(uses: Uses, identifiers: list[exp.Identifier], scope: ColumnScope, found: Found) -> None:
+def note_column(uses: Uses, identifiers: list[exp.Identifier], scope: ColumnScope, resolved: ResolvedName) -> None:
     """Note a dotted name that was found: what qualifies it, and its column."""
-    if found.taken > 1:
+    if resolved.parts_used > 1:
         note_qualifier(uses, identifiers[0], scope)
-    if len(found.columns) == 1 and (found.unknown is None or found.taken > 1):
-        at, (column,) = found.taken - 1, found.columns
+    if len(resolved.columns) == 1 and (resolved.unknown is None or resolved.parts_used > 1):
+        at, (column,) = resolved.parts_used - 1, resolved.columns
         _note(uses, UseKind.COLUMN, identifiers[at], column.named_at, _origin(column, identifiers[at].name))
 
 

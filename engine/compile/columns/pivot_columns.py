@@ -20,46 +20,48 @@ from engine.compile.columns.plan_values import reader
 from engine.compile.columns.walk import Walk, path
 from engine.compile.sql.aggregates import is_aggregate
 from engine.compile.streaming.query_plan.logical_plan import NO_IDS, Aggregate, Generate, Key, LogicalPlan, PlanColumn
-from engine.compile.types.widening import widest
+from engine.compile.types.widening import widest_type
 
 # Results that Spark pivots in a second aggregate; others it computes in one.
 _FIXED = {"tinyint", "smallint", "int", "integer", "bigint", "float", "double", "boolean", "byte", "short", "long"}
 
 
-def pivoted(walk: Walk, pivot: exp.Expr, scope: ColumnScope) -> OutputColumns:
+def pivot_output(walk: Walk, pivot: exp.Expr, scope: ColumnScope) -> OutputColumns:
     """What a PIVOT or UNPIVOT makes of the columns of a scope."""
     open_ = scope.open
     alias = pivot.args.get("alias")
     if alias is not None and not pivot.args.get("unpivot"):
         hint = "Use a subquery: from (select * from .. pivot (..)) p."
         walk.fault("sql-syntax", "Spark has no alias after PIVOT", hint, alias)
-    columns = list(_unpivoted(walk, pivot, scope) if pivot.args.get("unpivot") else _pivoted(walk, pivot, scope))
+    columns = list(
+        _unpivot_columns(walk, pivot, scope) if pivot.args.get("unpivot") else _pivot_columns(walk, pivot, scope)
+    )
     rest = scope.relations[0].output.rest if open_ else None
-    return OutputColumns(columns, open_, rest, plan=_steps(walk, pivot, scope, columns))
+    return OutputColumns(columns, open_, rest, plan=_pivot_plan(walk, pivot, scope, columns))
 
 
-def _pivoted(walk: Walk, pivot: exp.Expr, scope: ColumnScope) -> Iterator[ScopeColumn]:
+def _pivot_columns(walk: Walk, pivot: exp.Expr, scope: ColumnScope) -> Iterator[ScopeColumn]:
     fields = [field for field in pivot.args.get("fields") or () if isinstance(field, exp.In)]
     by = [walk.value(field.this, scope) for field in fields]
     results = [(*column_name(walk, call, scope), walk.value(call, scope)) for call in pivot.expressions]
     walk.influence(origins(by), "group")
     for call in pivot.expressions:
-        _aggregated(walk, call, scope)
-    named = _names([*(field.this for field in fields), *pivot.expressions])
-    yield from (column for column in scope.columns if column.name.lower() not in named)
+        _check_aggregated(walk, call, scope)
+    pivot_names = _used_names([*(field.this for field in fields), *pivot.expressions])
+    yield from (column for column in scope.columns if column.name.lower() not in pivot_names)
     for field in fields:
         for item in field.expressions:
-            value, sure = _value(item)
+            value, sure = _value_name(item)
             for name, certain, result in results:
                 several = len(results) > 1
-                shown = f"{value}_{name}" if several else value
-                made = walk.renewed(ColumnValue(result.type, result.origins))
-                yield ScopeColumn(shown, made, sure and (certain or not several))
+                result_name = f"{value}_{name}" if several else value
+                result_value = walk.renewed(ColumnValue(result.type, result.origins))
+                yield ScopeColumn(result_name, result_value, sure and (certain or not several))
 
 
-def _aggregated(walk: Walk, call: exp.Expr, scope: ColumnScope) -> None:
+def _check_aggregated(walk: Walk, call: exp.Expr, scope: ColumnScope) -> None:
     """Report a column of a result that no aggregate takes."""
-    for node in call.walk(prune=_computed):
+    for node in call.walk(prune=_is_computed):
         if isinstance(node, exp.Column) and (parts := path(node)[0]):
             try:
                 value = scope.look_up([part.name for part in parts])
@@ -71,15 +73,15 @@ def _aggregated(walk: Walk, call: exp.Expr, scope: ColumnScope) -> None:
                 return
 
 
-def _computed(node: exp.Expr) -> bool:
+def _is_computed(node: exp.Expr) -> bool:
     inner = node.this if isinstance(node, (exp.Filter, exp.WithinGroup)) else node
     return isinstance(node, exp.Query) or is_aggregate(inner)
 
 
-def _value(item: exp.Expr) -> tuple[str, bool]:
+def _value_name(item: exp.Expr) -> tuple[str, bool]:
     """What a value of a PIVOT is called, and whether that is sure."""
     if isinstance(item, exp.Tuple):
-        parts = [_value(part) for part in item.expressions]
+        parts = [_value_name(part) for part in item.expressions]
         return f"{{{', '.join(name for name, _ in parts)}}}", all(sure for _, sure in parts)
     if isinstance(item, exp.Boolean):
         return str(item.this).lower(), True
@@ -89,26 +91,26 @@ def _value(item: exp.Expr) -> tuple[str, bool]:
     return item.name, isinstance(item, exp.Literal) and (item.is_string or item.is_int)
 
 
-def _names(nodes: list[exp.Expr]) -> set[str]:
+def _used_names(nodes: list[exp.Expr]) -> set[str]:
     """The names of the columns that expressions use."""
     paths = (path(column)[0] for node in nodes for column in node.find_all(exp.Column))
     return {part.name.lower() for identifiers in paths for part in identifiers[:2]}
 
 
-def _unpivoted(walk: Walk, pivot: exp.Expr, scope: ColumnScope) -> Iterator[ScopeColumn]:
+def _unpivot_columns(walk: Walk, pivot: exp.Expr, scope: ColumnScope) -> Iterator[ScopeColumn]:
     fields = [field for field in pivot.args.get("fields") or () if isinstance(field, exp.In)]
     items = [_bare(item) for field in fields for item in field.expressions]
-    named = _names(items)
-    yield from (column for column in scope.columns if column.name.lower() not in named)
+    unpivoted_names = _used_names(items)
+    yield from (column for column in scope.columns if column.name.lower() not in unpivoted_names)
     rows = [[(part, walk.value(part, scope)) for part in _parts(item)] for item in items]
     for field in fields:
         yield ScopeColumn(field.this.name, walk.renewed(ColumnValue("string")))
-    targets = [part for given in pivot.expressions for part in _parts(given)]
+    targets = [part for expression in pivot.expressions for part in _parts(expression)]
     for place, target in enumerate(targets):
         parts = [row[place] for row in rows if place < len(row)]
-        type_mismatch.joined(walk, pivot, parts, "UNPIVOT")
-        made = ColumnValue(widest(v.type for _, v in parts), origins([v for _, v in parts]))
-        yield ScopeColumn(target.name, walk.renewed(made))
+        type_mismatch.check_common_type(walk, pivot, parts, "UNPIVOT")
+        common_value = ColumnValue(widest_type(v.type for _, v in parts), origins([v for _, v in parts]))
+        yield ScopeColumn(target.name, walk.renewed(common_value))
 
 
 def _bare(item: exp.Expr) -> exp.Expr:
@@ -121,24 +123,33 @@ def _parts(item: exp.Expr) -> list[exp.Expr]:
     )
 
 
-def _steps(walk: Walk, pivot: exp.Expr, scope: ColumnScope, output: Sequence[ScopeColumn]) -> LogicalPlan:
+def _pivot_plan(walk: Walk, pivot: exp.Expr, scope: ColumnScope, output: Sequence[ScopeColumn]) -> LogicalPlan:
     """PIVOT is a GROUP BY of all columns that it does not name, mostly in two aggregates."""
     plan, ids = scope.plan, {column.name.lower(): column.value.id for column in output}
     fields = [field for field in pivot.args.get("fields") or () if isinstance(field, exp.In)]
     if pivot.args.get("unpivot"):
-        named = {c.name.lower() for field in fields for e in field.expressions for c in e.find_all(exp.Column)}
-        kept = tuple(c for c in plan.columns if c.name not in named)
-        refs = frozenset(c.id for c in plan.columns if c.name in named)
+        unpivoted_names = {
+            c.name.lower() for field in fields for e in field.expressions for c in e.find_all(exp.Column)
+        }
+        other_columns = tuple(c for c in plan.columns if c.name not in unpivoted_names)
+        refs = frozenset(c.id for c in plan.columns if c.name in unpivoted_names)
         new = [e.name.lower() for e in (*pivot.expressions, *(field.this for field in fields)) if e.name]
-        made = tuple(PlanColumn(ids.get(name) or next(walk.ids), name) for name in new)
-        sources = tuple((c.id, refs) for c in made)
-        return Generate(node=pivot, columns=kept + made, children=(plan,), uses=refs, renamed=sources, open=plan.open)
+        generated_columns = tuple(PlanColumn(ids.get(name) or next(walk.ids), name) for name in new)
+        sources = tuple((c.id, refs) for c in generated_columns)
+        return Generate(
+            node=pivot,
+            columns=other_columns + generated_columns,
+            children=(plan,),
+            uses=refs,
+            renamed=sources,
+            open=plan.open,
+        )
     values = reader(walk, scope, plan)
-    aggregates = [values.of(e) for e in pivot.expressions]
-    by = [values.of(field.this) for field in fields]
-    taken = NO_IDS.union(*(v.refs for v in (*aggregates, *by)))
-    kept = tuple(c for c in plan.columns if c.id not in taken)
-    keys = tuple(_key(c, pivot) for c in kept)
+    aggregates = [values.value_of(e) for e in pivot.expressions]
+    by = [values.value_of(field.this) for field in fields]
+    used_ids = NO_IDS.union(*(v.refs for v in (*aggregates, *by)))
+    other_columns = tuple(c for c in plan.columns if c.id not in used_ids)
+    keys = tuple(_key(c, pivot) for c in other_columns)
     pivoted = tuple(c for c in plan.columns if any(c.id in v.refs for v in by))
     refs = NO_IDS.union(*(v.refs for v in aggregates))
     names = [identifier.name.lower() for identifier in pivot.args.get("columns") or ()]
@@ -146,11 +157,11 @@ def _steps(walk: Walk, pivot: exp.Expr, scope: ColumnScope, output: Sequence[Sco
     results = tuple(
         PlanColumn(ids.get(name) or next(walk.ids), name) for name in (names if named_all else [""] * len(aggregates))
     )
-    made_of = tuple((c.id, frozenset({c.id})) for c in kept + pivoted) + tuple((c.id, refs) for c in results)
+    made_of = tuple((c.id, frozenset({c.id})) for c in other_columns + pivoted) + tuple((c.id, refs) for c in results)
     if all(v.type in _FIXED or v.type.startswith("decimal") for v in aggregates):
         plan = Aggregate(
             node=pivot,
-            columns=kept + pivoted + results,
+            columns=other_columns + pivoted + results,
             children=(plan,),
             keys=keys + tuple(_key(c, pivot) for c in pivoted),
             sources=made_of,
@@ -158,7 +169,7 @@ def _steps(walk: Walk, pivot: exp.Expr, scope: ColumnScope, output: Sequence[Sco
         )
     return Aggregate(
         node=pivot,
-        columns=kept + results,
+        columns=other_columns + results,
         children=(plan,),
         keys=keys,
         sources=made_of,
@@ -168,4 +179,4 @@ def _steps(walk: Walk, pivot: exp.Expr, scope: ColumnScope, output: Sequence[Sco
 
 
 def _key(column: PlanColumn, node: exp.Expr) -> Key:
-    return Key(node, column, frozenset({column.id}), lost=column.lost, type=column.type)
+    return Key(node, column, frozenset({column.id}), watermark_lost_at=column.watermark_lost_at, type=column.type)

@@ -37,14 +37,14 @@ def conditions(node: exp.Expr, values: ExpressionReader, *, on: bool = False) ->
 
 
 def _computes_between(condition: Condition) -> bool:
-    value = condition.left
+    value = condition.left_side
     return isinstance(condition.node, exp.Between) and value is not None and value.column is None
 
 
-def equal(left: PlanColumn, right: PlanColumn, node: exp.Expr) -> Condition:
+def equality(left_column: PlanColumn, right_column: PlanColumn, node: exp.Expr) -> Condition:
     """The condition of USING and NATURAL."""
-    sides = [Side(frozenset({c.id}), c, (Term(negative=False, column=c),), c.type) for c in (left, right)]
-    return Condition(node, frozenset({left.id, right.id}), "=", sides[0], sides[1], rejects_null=True)
+    sides = [Side(frozenset({c.id}), c, (Term(negative=False, column=c),), c.type) for c in (left_column, right_column)]
+    return Condition(node, frozenset({left_column.id, right_column.id}), "=", sides[0], sides[1], rejects_null=True)
 
 
 def _split(node: exp.Expr, values: ExpressionReader) -> Iterator[Condition]:
@@ -56,18 +56,18 @@ def _split(node: exp.Expr, values: ExpressionReader) -> Iterator[Condition]:
         yield _compare(node, ">=", node.this, node.args["low"], values)
         yield _compare(node, "<=", node.this, node.args["high"], values)
     elif type(node) in _SIGNS:
-        yield from _hidden(node, values) if _truth(node) is not None else ()
+        yield from _implied_equalities(node, values) if _compared_truth(node) is not None else ()
         yield _compare(node, _SIGNS[type(node)], node.this, node.args["expression"], values)
     else:
-        yield from _hidden(node, values)
-        yield Condition(node, values.of(node).refs, rejects_null=_rejects_null(node))
+        yield from _implied_equalities(node, values)
+        yield Condition(node, values.value_of(node).refs, rejects_null=_rejects_null(node))
 
 
-def _hidden(node: exp.Expr, values: ExpressionReader) -> Iterator[Condition]:
+def _implied_equalities(node: exp.Expr, values: ExpressionReader) -> Iterator[Condition]:
     """The equalities that Spark's optimiser makes of a condition: out of NOT, of OR, of a comparison with true."""
     for sign, equality in _equalities(node, values, holds=True).values():
-        made = _compare(equality, sign, equality.this, equality.expression, values)
-        yield replace(made, rejects_null=False, shared=True)
+        comparison = _compare(equality, sign, equality.this, equality.expression, values)
+        yield replace(comparison, rejects_null=False, shared=True)
 
 
 _Equalities = dict[frozenset[object], tuple[str, exp.Expr]]
@@ -79,19 +79,21 @@ def _equalities(node: exp.Expr, values: ExpressionReader, *, holds: bool) -> _Eq
     if isinstance(node, exp.Not):
         return _equalities(node.this, values, holds=not holds)
     if isinstance(node, (exp.And, exp.Or)):
-        parts = [_equalities(p, values, holds=holds) for p in node.flatten() if not _never(p.unnest(), holds=holds)]
+        parts = [
+            _equalities(p, values, holds=holds) for p in node.flatten() if not _never_holds(p.unnest(), holds=holds)
+        ]
         if isinstance(node, exp.And) is holds:
             return {key: pair for part in parts for key, pair in part.items()}
         first = parts[0] if parts else {}
         return {key: pair for key, pair in first.items() if all(key in part for part in parts[1:])}
-    compared = _truth(node)
+    compared = _compared_truth(node)
     if compared is not None:
         inner, truth = compared
         return _equalities(inner, values, holds=holds is truth)
     sign = _EQUAL.get((type(node), holds))
     if sign is None:
         return {}
-    return {frozenset(_known(side.unnest(), values) for side in (node.this, node.expression)): (sign, node)}
+    return {frozenset(_side_key(side.unnest(), values) for side in (node.this, node.expression)): (sign, node)}
 
 
 _EQUAL: dict[tuple[type[exp.Expr], bool], str] = {
@@ -100,7 +102,7 @@ _EQUAL: dict[tuple[type[exp.Expr], bool], str] = {
 }  # fmt: skip
 
 
-def _truth(node: exp.Expr) -> tuple[exp.Expr, bool] | None:
+def _compared_truth(node: exp.Expr) -> tuple[exp.Expr, bool] | None:
     """What `(a <> b) = false` compares, and with what."""
     if isinstance(node, exp.EQ):
         for one, other in ((node.this, node.expression), (node.expression, node.this)):
@@ -109,27 +111,31 @@ def _truth(node: exp.Expr) -> tuple[exp.Expr, bool] | None:
     return None
 
 
-def _never(node: exp.Expr, *, holds: bool) -> bool:
+def _never_holds(node: exp.Expr, *, holds: bool) -> bool:
     """Whether a part of OR is false as it is written, or one of a negated AND is true."""
     if isinstance(node, exp.Boolean):
         return bool(node.this) is not holds
-    both = isinstance(node, exp.EQ) and isinstance(node.this, exp.Literal) and isinstance(node.expression, exp.Literal)
-    return both and (node.this == node.expression) is not holds
+    are_literals = (
+        isinstance(node, exp.EQ) and isinstance(node.this, exp.Literal) and isinstance(node.expression, exp.Literal)
+    )
+    return are_literals and (node.this == node.expression) is not holds
 
 
-def _known(node: exp.Expr, values: ExpressionReader) -> object:
-    column = values.of(node).column
+def _side_key(node: exp.Expr, values: ExpressionReader) -> object:
+    column = values.value_of(node).column
     return column.id if column is not None else node.sql()
 
 
-def _compare(node: exp.Expr, sign: str, left: exp.Expr, right: exp.Expr, values: ExpressionReader) -> Condition:
-    sides = _side(left, values), _side(right, values)
+def _compare(
+    node: exp.Expr, sign: str, left_node: exp.Expr, right_node: exp.Expr, values: ExpressionReader
+) -> Condition:
+    sides = _side(left_node, values), _side(right_node, values)
     strict = sign != "<=>" and _rejects_null(node)
     return Condition(node, sides[0].refs | sides[1].refs, sign, sides[0], sides[1], rejects_null=strict)
 
 
 def _side(node: exp.Expr, values: ExpressionReader) -> Side:
-    value = values.of(node)
+    value = values.value_of(node)
     summands = _terms(node, values)
     return Side(value.refs, value.column, tuple(summands) if summands is not None else None, value.type)
 
@@ -147,13 +153,13 @@ def keeps_null(node: exp.Expr) -> bool:
     return any(isinstance(part, _KEEPS_NULL) for part in node.walk())
 
 
-def _unseen(node: exp.Binary, values: ExpressionReader) -> bool:
+def _is_interval_difference(node: exp.Binary, values: ExpressionReader) -> bool:
     """Whether Spark computes an interval here: of two times, or of two intervals; it looks for times (measured)."""
     sides = (node.this.unnest(), node.expression.unnest())
     if all(isinstance(side, exp.Interval) for side in sides):
         # A sum may be one interval as it is written (1 hour 10 minutes), which sqlglot takes apart.
         return isinstance(node, exp.Sub)
-    return isinstance(node, exp.Sub) and all(values.of(side).type in TIMES for side in sides)
+    return isinstance(node, exp.Sub) and all(values.value_of(side).type in TIMES for side in sides)
 
 
 def _terms(node: exp.Expr, values: ExpressionReader, *, negative: bool = False) -> list[Term] | None:
@@ -162,12 +168,12 @@ def _terms(node: exp.Expr, values: ExpressionReader, *, negative: bool = False) 
     match node:
         case exp.Paren():
             result = _terms(node.this, values, negative=negative)
-        case exp.Add() | exp.Sub() if _unseen(node, values):
+        case exp.Add() | exp.Sub() if _is_interval_difference(node, values):
             result = None
         case exp.Add() | exp.Sub():
-            left = _terms(node.this, values, negative=negative)
-            right = _terms(node.expression, values, negative=negative != isinstance(node, exp.Sub))
-            result = None if left is None or right is None else left + right
+            left_terms = _terms(node.this, values, negative=negative)
+            right_terms = _terms(node.expression, values, negative=negative != isinstance(node, exp.Sub))
+            result = None if left_terms is None or right_terms is None else left_terms + right_terms
         case exp.Neg():
             result = _terms(node.this, values, negative=not negative)
         case exp.Cast():
@@ -182,6 +188,6 @@ def _terms(node: exp.Expr, values: ExpressionReader, *, negative: bool = False) 
         case exp.Literal():
             result = None if node.is_string else [Term(negative, None, float(node.name))]
         case _:
-            column = values.of(node).column
+            column = values.value_of(node).column
             result = [Term(negative, column)] if column is not None else None
     return result

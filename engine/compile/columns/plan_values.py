@@ -54,7 +54,7 @@ class PlanValue(Struct, frozen=True):
         type: Spark's name, or empty.
         fields: of a struct it builds.
         constant: it uses no column.
-        lost: the part that makes something else of a watermarked column.
+        watermark_lost_at: the part that makes something else of a watermarked column.
         alias: it uses an alias further left in the same SELECT.
     """
 
@@ -64,7 +64,7 @@ class PlanValue(Struct, frozen=True):
     type: str = ""
     fields: tuple[PlanColumn, ...] = ()
     constant: bool = False
-    lost: exp.Expr | None = None
+    watermark_lost_at: exp.Expr | None = None
     alias: bool = False
 
 
@@ -75,7 +75,7 @@ class StepExpressions:
     Attributes:
         windows: the struct column of each window function, by what makes it equal to another.
         times: the column of each window_time().
-        made: those columns with what they use.
+        computed_columns: those columns with what they use.
         aggregates, distinct, collects, over: the calls.
         generates: a function makes several rows of one.
         correlated: subqueries that use columns of this step.
@@ -84,7 +84,7 @@ class StepExpressions:
 
     windows: dict[tuple[object, ...], PlanColumn] = field(default_factory=dict)
     times: dict[tuple[object, ...], PlanColumn] = field(default_factory=dict)
-    made: list[tuple[PlanColumn, frozenset[int]]] = field(default_factory=list)
+    computed_columns: list[tuple[PlanColumn, frozenset[int]]] = field(default_factory=list)
     aggregates: list[exp.Expr] = field(default_factory=list)
     distinct: list[exp.Expr] = field(default_factory=list)
     collects: list[exp.Expr] = field(default_factory=list)
@@ -112,9 +112,9 @@ class ExpressionReader:
     read: frozenset[int]
     aliases: set[int] = field(default_factory=set)
     step: StepExpressions = field(default_factory=StepExpressions)
-    _seen: dict[int, PlanValue] = field(default_factory=dict)
+    _values_by_node: dict[int, PlanValue] = field(default_factory=dict)
 
-    def made(self) -> set[int]:
+    def computed_ids(self) -> set[int]:
         """The ids of the columns that the step made itself."""
         return {column.id for number, column in self.columns.items() if number not in self.read}
 
@@ -122,13 +122,13 @@ class ExpressionReader:
         """What a column refers to; None if there is nothing of this name, or several things."""
         ref = self.walk.refs.get(id(node))
         if ref is None or (not ref.ids and ref.name in _WORDS):
-            return PlanName(PlanColumn(-1, node.name.lower(), known=False))
+            return PlanName(PlanColumn(-1, node.name.lower(), is_certain=False))
         if len(ref.ids) != 1:
             return None
         (number,) = ref.ids
         if number in self.walk.window_calls and number not in self.columns and not ref.outer:
             self._declare(node, number)
-        column = self.column(number) or PlanColumn(number, ref.name, known=False)
+        column = self.column(number) or PlanColumn(number, ref.name, is_certain=False)
         return PlanName(column, ref.path, alias=number in self.aliases)
 
     def column(self, number: int) -> PlanColumn | None:
@@ -142,21 +142,23 @@ class ExpressionReader:
         if plan.streaming:
             for node, refs in self.step.domains:
                 self.walk.domains.append(Domain(node, tuple(c for c in plan.columns if c.id in refs)))
-        if not self.step.made:
+        if not self.step.computed_columns:
             return plan
-        own = {column.id for column, _ in self.step.made}
-        sources = {c.id: refs for c, refs in self.step.made} | {c.id: frozenset({c.id}) for c in plan.columns}
+        own = {column.id for column, _ in self.step.computed_columns}
+        sources = {c.id: refs for c, refs in self.step.computed_columns} | {
+            c.id: frozenset({c.id}) for c in plan.columns
+        }
         for number in own:
             parts = (sources[r] if r in own and r != number else {r} for r in sources[number])
             sources[number] = NO_IDS.union(*parts)
-        columns = (*(column for column, _ in self.step.made), *plan.columns)
+        columns = (*(column for column, _ in self.step.computed_columns), *plan.columns)
         return Projection(
             node=plan.node, columns=columns, children=(plan,), sources=tuple(sources.items()), open=plan.open
         )
 
-    def of(self, node: exp.Expr) -> PlanValue:
+    def value_of(self, node: exp.Expr) -> PlanValue:
         """What an expression is."""
-        read_before = self._seen.get(id(node))
+        read_before = self._values_by_node.get(id(node))
         if read_before is not None:
             return read_before
         # Long sums lean to the left: read from the bottom, they need no deep recursion.
@@ -164,20 +166,22 @@ class ExpressionReader:
         while isinstance(spine[-1], exp.Binary) and isinstance(spine[-1].this, exp.Binary):
             spine.append(spine[-1].this)
         for part in reversed(spine):
-            if id(part) not in self._seen:
-                self._seen[id(part)] = self._read(part)
-        return self._seen[id(node)]
+            if id(part) not in self._values_by_node:
+                self._values_by_node[id(part)] = self._read(part)
+        return self._values_by_node[id(node)]
 
     def _read(self, node: exp.Expr) -> PlanValue:
+        if type(node) is exp.Literal:
+            return PlanValue(type=self.walk.types.get(id(node), ""), constant=True)
         match node:
             case exp.Paren() | exp.Alias():
-                value = self.of(node.this)
+                value = self.value_of(node.this)
             case exp.Column() if not isinstance(node.this, exp.Star):
                 value = self._column(node)
             case exp.Dot():
-                value = self._field(self.of(node.this), (node.expression.name,), node)
+                value = self._field(self.value_of(node.this), (node.expression.name,), node)
             case exp.Lambda():
-                value = self.of(node.this)
+                value = self.value_of(node.this)
             case exp.Query():
                 value = self._subquery(node)
             case exp.Anonymous() if node.expressions and node.name.lower() in WINDOWS:
@@ -194,7 +198,7 @@ class ExpressionReader:
         if ref is not None and ref.is_parameter:
             return PlanValue()
         if resolved is None and ref is not None and ref.ids:
-            message, hint = f"two inputs have a column '{ref.name}'", "Qualify it."
+            message, hint = f"two inputs have a column '{ref.name}'", self._qualified(ref.name, ref.ids)
             if ref.relation:
                 message = f"'{ref.relation}' has two columns '{ref.name}'"
                 hint = "Give one of them another name where they are selected."
@@ -207,24 +211,38 @@ class ExpressionReader:
         column = resolved.column
         if resolved.alias:
             # Spark computes it in a step of its own, where the watermark is lost (measured).
-            lost = node if column.watermark else column.lost
-            value = PlanValue(None, None, frozenset({column.id}), column.type, column.fields, lost=lost, alias=True)
+            lost_at = node if column.watermark else column.watermark_lost_at
+            value = PlanValue(
+                None, None, frozenset({column.id}), column.type, column.fields, watermark_lost_at=lost_at, alias=True
+            )
         else:
             value = PlanValue(column, column, frozenset({column.id}), column.type, column.fields)
         return self._field(value, resolved.path, node) if resolved.path else value
+
+    def _qualified(self, name: str, ids: Sequence[int]) -> str:
+        """A hint with the column under the name of each input that has it."""
+        inputs = [*self.scope.relations, *(self.scope.outer.relations if self.scope.outer is not None else ())]
+        having = [r.names[0] for r in inputs if r.names and any(column.value.id in ids for column in r.output.columns)]
+        written = dict.fromkeys(f"{relation}.{name}" for relation in having)
+        return f"Write {' or '.join(written)}." if len(written) > 1 else "Write the name of the input in front of it."
 
     def _field(self, value: PlanValue, path: tuple[str, ...], node: exp.Expr) -> PlanValue:
         """A field of a struct: no column, though an alias on it takes the marks of what it was made from."""
         for name in path:
             inner = next((f for f in value.fields if f.name == name.lower()), None)
-            lost = value.lost or (node if _marked(value) else None)
+            lost_at = value.watermark_lost_at or (node if _had_watermark(value) else None)
             if inner is not None:
                 value = PlanValue(
-                    None, inner, value.refs, inner.type, inner.fields, lost=node if inner.watermark else None
+                    None,
+                    inner,
+                    value.refs,
+                    inner.type,
+                    inner.fields,
+                    watermark_lost_at=node if inner.watermark else None,
                 )
             else:
                 timed = value.inherits is not None and bool(value.inherits.window)
-                value = PlanValue(None, None, value.refs, "timestamp" if timed else "", lost=lost)
+                value = PlanValue(None, None, value.refs, "timestamp" if timed else "", watermark_lost_at=lost_at)
         return value
 
     def _subquery(self, node: exp.Query) -> PlanValue:
@@ -235,7 +253,7 @@ class ExpressionReader:
         if plan.streaming:
             message = "a subquery in an expression cannot read a stream"
             hint = "Use a left semi join, or remove the input of the subquery from 'streams:'."
-            self.walk.found.append(error("subquery-on-stream", message, hint, node))
+            self.walk.findings.append(error("subquery-on-stream", message, hint, node))
         elif plan.uses:
             self.step.correlated.append(node)
             if groups_by_outer(plan, plan.uses, scalar=is_scalar(node)):
@@ -244,8 +262,8 @@ class ExpressionReader:
 
     def _window(self, node: exp.Anonymous, kind: str) -> PlanValue:
         time, *lengths = node.expressions
-        value = self.of(time)
-        rest = [self.of(length) for length in lengths]
+        value = self.value_of(time)
+        rest = [self.value_of(length) for length in lengths]
         if value.inherits is not None and value.inherits.window:
             value = self._time_of(value, node)
         refs = value.refs.union(*(v.refs for v in rest))
@@ -255,19 +273,19 @@ class ExpressionReader:
             self._fault("window-type", message, "Use a TIMESTAMP column.", node)
         sizes = [seconds(e) if seconds(e) is not None else e.sql() for e in lengths]
         sizes += sizes[:1] if kind == "window" and len(sizes) == 1 else []
-        of = value.column.id if value.column is not None else time.sql()
-        key = (kind, of, *sizes)
+        time_key = value.column.id if value.column is not None else time.sql()
+        key = (kind, time_key, *sizes)
         column = self.step.windows.get(key)
         if column is None:
             name = "window" if kind == "window" else "session_window"
             marked = value.column is not None and value.column.watermark
-            lost = None if marked else value.lost or _lost_of(value)
+            lost_at = None if marked else value.watermark_lost_at or _watermark_lost_at(value)
             form = "session" if kind == "session" else ("tumbling" if sizes[:1] == sizes[1:2] else "sliding")
-            column = PlanColumn(next(self.walk.ids), name, "struct", marked, form, lost=lost)
+            column = PlanColumn(next(self.walk.ids), name, "struct", marked, form, watermark_lost_at=lost_at)
             self.step.windows[key] = column
-            self.walk.made[column.id] = node
+            self.walk.column_expressions[column.id] = node
             self._note(length_advice(node, form, [size for size in sizes if isinstance(size, float)]))
-            self.step.made.append((column, refs))
+            self.step.computed_columns.append((column, refs))
             if len(self.step.windows) > 1:
                 message = "a SELECT can have one time window only"
                 hint = (
@@ -277,7 +295,7 @@ class ExpressionReader:
                 self._fault("agg-two-windows", message, hint, node)
         ref = self.walk.refs.get(id(node))
         self.columns |= dict.fromkeys((column.id, *(ref.ids if ref is not None else ())), column)
-        return PlanValue(column, column, frozenset({column.id}), "struct", lost=column.lost)
+        return PlanValue(column, column, frozenset({column.id}), "struct", watermark_lost_at=column.watermark_lost_at)
 
     def _declare(self, node: exp.Column, number: int) -> None:
         """Read the call of a declared window as if it stood in the place of its name."""
@@ -291,7 +309,7 @@ class ExpressionReader:
         start = min(part.meta.get("start", 0) for part in node.parts)
         for part in call.walk():
             part.meta["start"] = start
-        column = self.of(call).column
+        column = self.value_of(call).column
         if column is not None:
             self.columns[number] = column
 
@@ -300,13 +318,13 @@ class ExpressionReader:
         ref = self.walk.refs.get(id(node)) if isinstance(node, exp.Column) else None
         if ref is None or len(ref.ids) != 1 or ref.ids[0] not in self.walk.window_calls or ref.outer:
             return None
-        self.of(node)
+        self.value_of(node)
         return self.columns.get(ref.ids[0])
 
     def _window_time(self, node: exp.Anonymous) -> PlanValue:
-        value = self.of(node.expressions[0])
+        value = self.value_of(node.expressions[0])
         inherits = value.column
-        if inherits is not None and inherits.known and not inherits.window:
+        if inherits is not None and inherits.is_certain and not inherits.window:
             message = "window_time() takes the column of a window"
             self._fault("window-type", message, "Pass the window itself, not its start or end.", node)
         return self._time_of(value, node)
@@ -317,11 +335,15 @@ class ExpressionReader:
         column = self.step.times.get(key)
         if column is None:
             marked = value.column is not None and value.column.watermark
-            column = PlanColumn(next(self.walk.ids), "window_time", "timestamp", marked, lost=value.lost)
+            column = PlanColumn(
+                next(self.walk.ids), "window_time", "timestamp", marked, watermark_lost_at=value.watermark_lost_at
+            )
             self.step.times[key] = column
-            self.walk.made[column.id] = node
-            self.step.made.append((column, value.refs))
-        return PlanValue(column, column, frozenset({column.id}), "timestamp", lost=column.lost)
+            self.walk.column_expressions[column.id] = node
+            self.step.computed_columns.append((column, value.refs))
+        return PlanValue(
+            column, column, frozenset({column.id}), "timestamp", watermark_lost_at=column.watermark_lost_at
+        )
 
     def _call(self, node: exp.Expr) -> PlanValue:
         if isinstance(node, exp.Window):
@@ -339,25 +361,27 @@ class ExpressionReader:
             and not _in_subquery(node)
         ):
             message = "monotonically_increasing_id() is not supported on streams"
-            self.walk.found.append(
+            self.walk.findings.append(
                 error(
                     "monotonic-id-on-stream", message, "Use uuid(), or a hash of the columns that identify a row.", node
                 )
             )
         parts = [
-            self.of(part) for part in node.iter_expressions() if not isinstance(part, (exp.DataType, exp.Identifier))
+            self.value_of(part)
+            for part in node.iter_expressions()
+            if not isinstance(part, (exp.DataType, exp.Identifier))
         ]
         if isinstance(node, exp.Window):
             inner = node.this.this if isinstance(node.this, (exp.IgnoreNulls, exp.RespectNulls)) else node.this
             self.step.aggregates = [a for a in self.step.aggregates if a is not inner]
         refs = NO_IDS.union(*(part.refs for part in parts))
-        lost = next((p.lost for p in parts if p.lost is not None), None)
-        if lost is None and any(_marked(part) for part in parts) and not is_aggregate(node):
-            lost = node
+        lost_at = next((p.watermark_lost_at for p in parts if p.watermark_lost_at is not None), None)
+        if lost_at is None and any(_had_watermark(part) for part in parts) and not is_aggregate(node):
+            lost_at = node
         fields = tuple(self._fields(node)) if isinstance(node, exp.Struct) else ()
         constant = isinstance(node, _LITERAL) or (bool(parts) and all(p.constant for p in parts))
         kind = self._type(node, [part.type for part in parts])
-        return PlanValue(None, None, refs, kind, fields, constant, lost, any(part.alias for part in parts))
+        return PlanValue(None, None, refs, kind, fields, constant, lost_at, any(part.alias for part in parts))
 
     def _type(self, node: exp.Expr, parts: Sequence[str]) -> str:
         """The type of a call as the columns have it, with what streams ask beyond it: collations."""
@@ -377,7 +401,7 @@ class ExpressionReader:
         for part in node.expressions:
             inner = part.expression if isinstance(part, (exp.PropertyEQ, exp.EQ)) else part
             name = part.this.name if isinstance(part, exp.PropertyEQ) else part.alias_or_name
-            value = self.of(inner)
+            value = self.value_of(inner)
             base = value.inherits or PlanColumn(0, "", value.type, fields=value.fields)
             fields.append(replace(base, name=name.lower()))
         return fields
@@ -387,24 +411,24 @@ class ExpressionReader:
         inner = node.this if isinstance(node.this, exp.Expr) else None
         if isinstance(inner, exp.Distinct) or any(isinstance(e, exp.Distinct) for e in node.expressions):
             self.step.distinct.append(node)
-        named = isinstance(node, exp.Anonymous) and node.name.lower() in _COLLECTS
-        if named or isinstance(node, (exp.ArrayAgg, exp.ArrayUniqueAgg, exp.GroupConcat)):
+        is_collect = isinstance(node, exp.Anonymous) and node.name.lower() in _COLLECTS
+        if is_collect or isinstance(node, (exp.ArrayAgg, exp.ArrayUniqueAgg, exp.GroupConcat)):
             self.step.collects.append(node)
 
     def _note(self, finding: QueryFinding | None) -> None:
         if finding is not None:
-            self.walk.found.append(finding)
+            self.walk.findings.append(finding)
 
     def _fault(self, code: str, message: str, hint: str, node: exp.Expr) -> None:
-        self.walk.found.append(error(code, message, hint, node))
+        self.walk.findings.append(error(code, message, hint, node))
 
 
-def _marked(value: PlanValue) -> bool:
-    return value.inherits is not None and (value.inherits.watermark or value.inherits.lost is not None)
+def _had_watermark(value: PlanValue) -> bool:
+    return value.inherits is not None and (value.inherits.watermark or value.inherits.watermark_lost_at is not None)
 
 
-def _lost_of(value: PlanValue) -> exp.Expr | None:
-    return value.inherits.lost if value.inherits is not None else None
+def _watermark_lost_at(value: PlanValue) -> exp.Expr | None:
+    return value.inherits.watermark_lost_at if value.inherits is not None else None
 
 
 def reader(walk: Walk, scope: ColumnScope, *plans: LogicalPlan) -> ExpressionReader:
@@ -424,17 +448,17 @@ def _in_subquery(node: exp.Expr) -> bool:
     return False
 
 
-def path_of(found: PlanName, *, certain: bool = False) -> Iterator[str]:
+def path_of(plan_name: PlanName, *, certain: bool = False) -> Iterator[str]:
     """Yield the path into a column: a field of a struct as it is declared, the key of a map as it is written.
 
     Args:
-        found: the column, and the path as it is written.
+        plan_name: the column, and the path as it is written.
         certain: what is of no known type counts as it is written, not in any letter case.
     """
-    type_ = spark_types.normal(found.column.type)
-    for name in found.path:
+    type_ = spark_types.normal(plan_name.column.type)
+    for name in plan_name.path:
         inside = spark_types.fields(spark_types.element(type_) or type_) or ()
-        named = [part for part in inside if part[0].lower() == name.lower()]
-        is_key = spark_types.entry(type_) != (None, None) or (certain and not found.column.window)
-        yield named[0][0] if named else name if is_key else name.lower()
-        type_ = named[0][1] if len(named) == 1 else spark_types.entry(type_)[1]
+        matches = [part for part in inside if part[0].lower() == name.lower()]
+        is_key = spark_types.entry(type_) != (None, None) or (certain and not plan_name.column.window)
+        yield matches[0][0] if matches else name if is_key else name.lower()
+        type_ = matches[0][1] if len(matches) == 1 else spark_types.entry(type_)[1]

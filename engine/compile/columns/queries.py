@@ -21,19 +21,19 @@ from engine.compile.columns.column_scope import (
     ScopeRelation,
     index,
     origins,
-    unseen,
+    possible_column,
 )
 from engine.compile.columns.default_names import column_name
-from engine.compile.columns.expressions import number, ranked, tested
-from engine.compile.columns.from_clause import UNKNOWN, read_from, read_unread, window_value, with_ctes
+from engine.compile.columns.expressions import note_filter, note_sort_key, number_type
+from engine.compile.columns.from_clause import UNKNOWN, read_from, read_unread_ctes, window_value, with_ctes
 from engine.compile.columns.name_uses import UseKind
-from engine.compile.columns.select_plan import combined, ended, selected
+from engine.compile.columns.select_plan import select_plan, set_operation_plan, with_order_and_limit
 from engine.compile.columns.visible_columns import (
     SETS,
-    sorted_by_columns,
-    sorted_by_output,
-    told_apart,
-    unselected_keys,
+    check_distinguishable,
+    check_order_by_columns,
+    check_order_by_output,
+    check_unselected_keys,
 )
 from engine.compile.columns.walk import Walk, path
 from engine.compile.nodes.query_finding import QueryFinding
@@ -41,8 +41,8 @@ from engine.compile.sql.aggregates import has_aggregate
 from engine.compile.streaming.query_plan.logical_plan import MAX_COLUMNS, SourcePlan, With, too_many_columns
 from engine.compile.types import spark_types
 from engine.compile.types.accepted_types import family
-from engine.compile.types.comparable_types import meet
-from engine.compile.types.widening import wider
+from engine.compile.types.comparable_types import have_common_type
+from engine.compile.types.widening import wider_type
 
 _SORTS = ("order", "sort", "cluster", "distribute")
 _BY_NAME = "union by name"
@@ -53,12 +53,12 @@ def query(walk: Walk, node: exp.Expr, ctes: Mapping[str, Any], outer: ColumnScop
     ctes = with_ctes(node, ctes, outer)
     output = _query(walk, node, ctes, outer)
     if node.args.get("with_") is not None:
-        read_unread(walk, node, ctes)
+        read_unread_ctes(walk, node, ctes)
         read = (ctes[cte.alias.lower()].output for cte in node.args["with_"].expressions)
         definitions = (one.plan for one in read if one is not None)
         children = (*definitions, output.plan)
         output.plan = With(node=node, columns=output.plan.columns, children=children, open=output.plan.open)
-    _limited(walk, node)
+    _check_limit(walk, node)
     return output
 
 
@@ -69,8 +69,8 @@ def _query(walk: Walk, node: exp.Expr, ctes: Mapping[str, Any], outer: ColumnSco
         return _set_operation(walk, node, ctes, outer)
     if isinstance(node, exp.Subquery):
         output = query(walk, node.this, ctes, outer)
-        _sort_output(walk, node, output)
-        output.plan = ended(output.plan, node)
+        _read_order_of_output(walk, node, output)
+        output.plan = with_order_and_limit(output.plan, node)
         return output
     return replace(UNKNOWN, plan=SourcePlan(node=node, open=True))
 
@@ -81,53 +81,53 @@ def _select(walk: Walk, node: exp.Select, ctes: Mapping[str, Any], outer: Column
     _make_windows(walk, node, scope)
     where = node.args.get("where")
     if where is not None:
-        tested(walk, where.this, scope, "filter", "WHERE")
+        note_filter(walk, where.this, scope, "filter", "WHERE")
     scope.outside = False
-    output = walk.selects[id(node)] = _projected(walk, node, scope)
+    output = walk.selects[id(node)] = _read_projections(walk, node, scope)
     if scope.outside and (node.args.get("group") or any(has_aggregate(item) for item in node.expressions)):
-        walk.correlated(node.expressions, scope, "beside an aggregate")
+        walk.correlated(node.expressions, scope, "next to an aggregate")
     if node.args.get("distinct") is not None:
-        told_apart(walk, node, output, "DISTINCT")
-        sorted_by_output(walk, node, output)
+        check_distinguishable(walk, node, output, "DISTINCT")
+        check_order_by_output(walk, node, output)
     for column in output.columns:
-        scope.made.setdefault(column.name.lower(), column.value)
+        scope.computed.setdefault(column.name.lower(), column.value)
         scope.quiet = scope.quiet or not column.named
     group, having = node.args.get("group"), node.args.get("having")
     if group is not None:
-        for value in _grouped(walk, group, node, output, scope):
+        for value in _group_values(walk, group, node, output, scope):
             walk.influence(value.origins, "group")
         walk.correlated([group], scope, "in GROUP BY")
-    scope.results = _results(node, output)
+    scope.results = _results_by_name(node, output)
     if having is not None:
-        _having(walk, node, having, scope)
+        _check_having(walk, node, having, scope)
         condition = walk.value(having.this, scope)
         walk.influence(condition.origins, "having")
         # Spark casts it to BOOLEAN.
-        type_mismatch.converted(walk, having, condition.type, "boolean")
+        type_mismatch.check_cast(walk, having, condition.type, "boolean")
         scope.outside = False
-    _sort(walk, node, output, scope)
+    _read_order(walk, node, output, scope)
     scope.results = {}
     for window in node.args.get("windows") or ():
         walk.value(window, scope)
     walk.correlated(_sort_clauses(node), scope, "in ORDER BY")
     if group is not None:
-        unselected_keys(walk, node, output, scope)
-    output.plan = selected(walk, node, scope, output)
+        check_unselected_keys(walk, node, output, scope)
+    output.plan = select_plan(walk, node, scope, output)
     return output
 
 
-def _results(node: exp.Select, output: OutputColumns) -> dict[str, ColumnValue]:
+def _results_by_name(node: exp.Select, output: OutputColumns) -> dict[str, ColumnValue]:
     """The columns of the SELECT by their names, for HAVING and ORDER BY; without those of which there are several."""
     if node.args.get("having") is None and next(_sort_clauses(node), None) is None:
         return {}
-    return {name: found[0] for name, found in index(output.columns).items() if len(found) == 1}
+    return {name: columns[0] for name, columns in index(output.columns).items() if len(columns) == 1}
 
 
 def _sort_clauses(node: exp.Select) -> Iterator[exp.Expr]:
     yield from (node.args[key] for key in _SORTS if node.args.get(key) is not None)
 
 
-def _having(walk: Walk, node: exp.Select, having: exp.Expr, scope: ColumnScope) -> None:
+def _check_having(walk: Walk, node: exp.Select, having: exp.Expr, scope: ColumnScope) -> None:
     """Report a HAVING that names a result of a function with OVER."""
     over = {e.alias.lower() for e in node.expressions if isinstance(e, exp.Alias) and e.find(exp.Window)}
     group = node.args.get("group")
@@ -142,55 +142,55 @@ def _having(walk: Walk, node: exp.Select, having: exp.Expr, scope: ColumnScope) 
 
 def _make_windows(walk: Walk, node: exp.Select, scope: ColumnScope) -> None:
     if walk.windows:
-        parts = [relation for relation in scope.relations if not relation.output.stored]
+        parts = [relation for relation in scope.relations if not relation.output.is_input]
         walk.passed_on[id(node)] = frozenset(
             name for name in walk.windows if any(relation.find(name.lower()) for relation in parts)
         )
     for name, window in walk.windows.items():
         value = window_value(walk, name, window, scope)
         if value is not None:
-            scope.made[name.lower()] = value = walk.renewed(value)
+            scope.computed[name.lower()] = value = walk.renewed(value)
             walk.window_calls[value.id] = window.sql
             walk.timed.add(name)
     group = node.args.get("group")
     for item in group.expressions if group is not None else ():
         bare = item.this if isinstance(item, exp.Paren) else item
         if isinstance(bare, exp.Anonymous) and (name := bare.name.lower()) in {"window", "session_window"}:
-            scope.made[name] = walk.renewed(walk.value(bare, scope))
-            walk.refs[id(bare)] = NameRef((scope.made[name].id,), name)
+            scope.computed[name] = walk.renewed(walk.value(bare, scope))
+            walk.refs[id(bare)] = NameRef((scope.computed[name].id,), name)
 
 
-def _projected(walk: Walk, node: exp.Select, scope: ColumnScope) -> OutputColumns:
-    output, given = OutputColumns([]), set[int]()
+def _read_projections(walk: Walk, node: exp.Select, scope: ColumnScope) -> OutputColumns:
+    output, used_ids = OutputColumns([]), set[int]()
     for item, projection in enumerate(node.expressions):
         if len(output.columns) > MAX_COLUMNS:
             raise too_many_columns()
         star = _star(walk, projection, scope)
         if star is not None:
-            output.columns += [ScopeColumn(c.name, _own(walk, c.value), c.named, item) for c in star.columns]
+            output.columns += [ScopeColumn(c.name, _with_id(walk, c.value), c.named, item) for c in star.columns]
             if star.open:
                 output.open, output.rest = True, None if output.open else star.rest
             continue
-        made = _generated(walk, projection, scope)
-        if made is not None:
-            output.columns += [ScopeColumn(name, walk.renewed(value), item=item) for name, value in made]
-            output.open = output.open or not made
+        generated_columns = _generated_projection(walk, projection, scope)
+        if generated_columns is not None:
+            output.columns += [ScopeColumn(name, walk.renewed(value), item=item) for name, value in generated_columns]
+            output.open = output.open or not generated_columns
             continue
         value = _with_name(walk, node, projection, walk.value(projection, scope))
-        if not isinstance(projection.unnest(), exp.Column) or not value.id or value.id in given:
+        if not isinstance(projection.unnest(), exp.Column) or not value.id or value.id in used_ids:
             value = walk.renewed(value)
-            given.add(value.id)
+            used_ids.add(value.id)
         name, sure = column_name(walk, projection, scope)
         output.columns.append(ScopeColumn(name, value, sure, item))
         if isinstance(projection, exp.Alias):
-            if name.lower() not in scope.made:
+            if name.lower() not in scope.computed:
                 scope.aliases.add(name.lower())
-            scope.made.setdefault(name.lower(), value)
+            scope.computed.setdefault(name.lower(), value)
     scope.aliases.clear()
     return output
 
 
-def _own(walk: Walk, value: ColumnValue) -> ColumnValue:
+def _with_id(walk: Walk, value: ColumnValue) -> ColumnValue:
     return value if value.id else walk.renewed(value)
 
 
@@ -223,14 +223,14 @@ def _star(walk: Walk, node: exp.Expr, scope: ColumnScope) -> OutputColumns | Non
         before = [part for part in node.parts if not isinstance(part, exp.Star)]  # type: ignore[attr-defined]
         name_uses.note_qualifier(walk.uses, before[-1], scope)
         parts = [part.name for part in before]
-        output = scope.starred(parts[-1].lower()) or _members(walk, node, parts, scope)
+        output = scope.starred(parts[-1].lower()) or _struct_members(walk, node, parts, scope)
     for part in star.args.get("except_") or ():
         if isinstance(part, exp.Identifier) or not part.args.get("table"):
             _refer(walk, part, part.name.lower(), output)
-        output = _without(walk, part, output, scope)
+        output = _without_column(walk, part, output, scope)
     for alias in star.args.get("replace") or ():
         _refer(walk, alias, alias.alias.lower(), output)
-        output = _assigned(walk, alias, output, scope)
+        output = _with_assignment(walk, alias, output, scope)
     return output
 
 
@@ -240,7 +240,7 @@ def _refer(walk: Walk, node: exp.Expr, name: str, output: OutputColumns) -> None
     walk.refs[id(node)] = NameRef(tuple(ids), name)
 
 
-def _assigned(walk: Walk, alias: exp.Expr, output: OutputColumns, scope: ColumnScope) -> OutputColumns:
+def _with_assignment(walk: Walk, alias: exp.Expr, output: OutputColumns, scope: ColumnScope) -> OutputColumns:
     """The columns with another value for one of them: `|> SET a = ..`."""
     name, value = alias.alias.lower(), walk.renewed(walk.value(alias, scope))
     if not output.open and not any(column.name.lower() == name for column in output.columns):
@@ -250,49 +250,51 @@ def _assigned(walk: Walk, alias: exp.Expr, output: OutputColumns, scope: ColumnS
     return OutputColumns(columns, output.open, output.rest)
 
 
-def _without(walk: Walk, node: exp.Expr, output: OutputColumns, scope: ColumnScope) -> OutputColumns:
+def _without_column(walk: Walk, node: exp.Expr, output: OutputColumns, scope: ColumnScope) -> OutputColumns:
     """The columns but one, or with one field less in a struct."""
     names = [node] if isinstance(node, exp.Identifier) else path(node)[0]
     if not names:
         return output
-    relation = scope.named(names[0].name.lower()) if len(names) > 1 else None
+    relation = scope.relation_named(names[0].name.lower()) if len(names) > 1 else None
     if relation is not None and relation.find(names[1].name.lower()):
         names = names[1:]
     name = names[0].name.lower()
-    others = [column for column in output.columns if column.name.lower() != name or not _is_of(column, relation)]
+    remaining = [column for column in output.columns if column.name.lower() != name or not _may_be_of(column, relation)]
     if len(names) > 1:
         inner = [identifier.name for identifier in names[1:]]
-        cut = [c if c in others else ScopeColumn(c.name, _cut(c.value, inner)) for c in output.columns]
+        cut = [c if c in remaining else ScopeColumn(c.name, _without_field(c.value, inner)) for c in output.columns]
         return OutputColumns(cut, output.open, output.rest)
-    if len(others) == len(output.columns) and not output.open:
+    if len(remaining) == len(output.columns) and not output.open:
         walk.miss(Missing(names[0].name, [column.name for column in output.columns], 0), names, scope)
-    return OutputColumns(others, output.open, output.rest)
+    return OutputColumns(remaining, output.open, output.rest)
 
 
-def _is_of(column: ScopeColumn, relation: ScopeRelation | None) -> bool:
+def _may_be_of(column: ScopeColumn, relation: ScopeRelation | None) -> bool:
     """Whether a column of a star may be one of a relation; those that USING has made are of both."""
     return relation is None or any(own.value.id == column.value.id for own in relation.output.columns)
 
 
-def _cut(value: ColumnValue, names: list[str]) -> ColumnValue:
+def _without_field(value: ColumnValue, names: list[str]) -> ColumnValue:
     """A struct without one of its fields."""
-    return ColumnValue(_cut_type(value.type, names), value.origins)
+    return ColumnValue(_type_without_field(value.type, names), value.origins)
 
 
-def _cut_type(type_: str | None, names: list[str]) -> str | None:
+def _type_without_field(type_: str | None, names: list[str]) -> str | None:
     fields = spark_types.fields(type_)
     if fields is None:
         return None
     name, *inner = (part.lower() for part in names)
-    kept = [(n, _cut_type(t, inner) if n.lower() == name else t) for n, t in fields if inner or n.lower() != name]
-    return spark_types.struct(kept)
+    remaining_fields = [
+        (n, _type_without_field(t, inner) if n.lower() == name else t) for n, t in fields if inner or n.lower() != name
+    ]
+    return spark_types.struct(remaining_fields)
 
 
-def _members(walk: Walk, node: exp.Expr, parts: list[str], scope: ColumnScope) -> OutputColumns:
+def _struct_members(walk: Walk, node: exp.Expr, parts: list[str], scope: ColumnScope) -> OutputColumns:
     try:
-        found = scope.find(parts)
-        walk.refer(node, parts, found, scope)
-        value = found.value
+        resolved = scope.find(parts)
+        walk.refer(node, parts, resolved, scope)
+        value = resolved.value
         if family(value.type) and spark_types.fields(value.type) is None and value.parts is None:
             message = f"'{parts[-1]}' is {value.type}, which has no fields"
             walk.fault(type_mismatch.CODE, message, "Write its name without '.*'.", node)
@@ -306,13 +308,13 @@ def _members(walk: Walk, node: exp.Expr, parts: list[str], scope: ColumnScope) -
         return UNKNOWN
 
 
-def _generated(walk: Walk, projection: exp.Expr, scope: ColumnScope) -> list[tuple[str, ColumnValue]] | None:
+def _generated_projection(walk: Walk, projection: exp.Expr, scope: ColumnScope) -> list[tuple[str, ColumnValue]] | None:
     """The columns of `explode(..)` and its like; none if they are not known."""
     function = projection.this if isinstance(projection, (exp.Alias, exp.Aliases)) else projection
     if not isinstance(function, exp.Func) or not function_calls.generates(walk, function):
         return None
     before, scope.outside = scope.outside, False
-    made = function_calls.generated(walk, function, scope)
+    generated_columns = function_calls.generated_columns(walk, function, scope)
     if projection.parent is not None and projection.parent.args.get("from_") is not None:
         walk.correlated([function], scope, f"in {walk.name_of(function)}()")
     scope.outside = scope.outside or before
@@ -322,22 +324,26 @@ def _generated(walk: Walk, projection: exp.Expr, scope: ColumnScope) -> list[tup
     names = [identifier.name for identifier in aliases]
     for identifier in aliases:
         name_uses.note_alias(walk.uses, identifier, UseKind.COLUMN)
-    if made is None:
+    if generated_columns is None:
         value = walk.value(function, scope)
         places = [name_uses.place_of(identifier) for identifier in aliases]
         return [(n, ColumnValue(None, value.origins, named_at=at)) for n, at in zip(names, places, strict=True)]
-    if names and len(names) != len(made):
+    if names and len(names) != len(generated_columns):
         count = f"{len(names)} alias{'es' * (len(names) > 1)}"
-        message = f"{count} for the {len(made)} columns that {walk.name_of(function)}() returns"
+        message = f"{count} for the {len(generated_columns)} columns that {walk.name_of(function)}() returns"
         walk.fault(
-            "misplaced-expression", message, f"Write AS ({', '.join(name for name, _ in made)}).", function, projection
+            "misplaced-expression",
+            message,
+            f"Write AS ({', '.join(name for name, _ in generated_columns)}).",
+            function,
+            projection,
         )
-    found = [(names[i] if i < len(names) else name, value) for i, (name, value) in enumerate(made)]
-    places = [name_uses.place_of(identifier) for identifier in aliases] + [-1] * len(found)
-    return [(name, with_fields(value, named_at=at)) for (name, value), at in zip(found, places, strict=False)]
+    named_columns = [(names[i] if i < len(names) else name, value) for i, (name, value) in enumerate(generated_columns)]
+    places = [name_uses.place_of(identifier) for identifier in aliases] + [-1] * len(named_columns)
+    return [(name, with_fields(value, named_at=at)) for (name, value), at in zip(named_columns, places, strict=False)]
 
 
-def _grouped(
+def _group_values(
     walk: Walk, group: exp.Expr, select: exp.Select, output: OutputColumns, scope: ColumnScope
 ) -> Iterator[ColumnValue]:
     """The values that are grouped by; their keys are noted."""
@@ -348,48 +354,48 @@ def _grouped(
         yield from (key.column.value for key in keys if key.column is not None)
         return
     # A part of a declared window has its name as an alias in the SQL that runs.
-    named = {c.value.id: c for c, item in items if isinstance(item, exp.Alias) or c.value.window}
-    for part, always in _parts(group):
-        _place(walk, "group", part, select, output)
+    columns_by_id = {c.value.id: c for c, item in items if isinstance(item, exp.Alias) or c.value.window}
+    for part, always in _group_parts(group):
+        _check_position(walk, "group", part, select, output)
         value, place = _by_position(part, output) or walk.value(part, scope), _position(part)
         ref = walk.refs.get(id(part)) if isinstance(part, exp.Column) else None
-        column = named.get(ref.ids[0]) if ref is not None and len(ref.ids) == 1 and not ref.path else None
+        column = columns_by_id.get(ref.ids[0]) if ref is not None and len(ref.ids) == 1 and not ref.path else None
         if place is not None and 0 < place <= len(output.columns):
             column = output.columns[place - 1]
         keys.append(GroupKey(part, column, always))
         if column is not None and not (place and output.open):
-            _result(walk, place or part.name, part, select, select.expressions[column.item])
+            _check_key_is_no_aggregate(walk, place or part.name, part, select, select.expressions[column.item])
         if value.type == "variant":
-            type_mismatch.sorted_by(walk, part, value, "GROUP BY")
+            type_mismatch.check_sort_key(walk, part, value, "GROUP BY")
         yield value
 
 
-def _result(walk: Walk, named: int | str, part: exp.Expr, select: exp.Select, item: exp.Expr) -> None:
+def _check_key_is_no_aggregate(walk: Walk, key: int | str, part: exp.Expr, select: exp.Select, item: exp.Expr) -> None:
     """Report a position or an alias in GROUP BY that stands for an aggregate."""
     if has_aggregate(item) or item.find(exp.Window):
-        message = f"GROUP BY {named} is an aggregate or a window function"
+        message = f"GROUP BY {key} is an aggregate or a window function"
         walk.fault(
             "misplaced-expression", message, "Group by columns only, and aggregate in the SELECT list.", part, select
         )
 
 
-def _parts(group: exp.Expr) -> Iterator[tuple[exp.Expr, bool]]:
+def _group_parts(group: exp.Expr) -> Iterator[tuple[exp.Expr, bool]]:
     """The expressions of a GROUP BY, and whether nothing leaves them out."""
     sets = [one for name in ("rollup", "cube", "grouping_sets") for one in group.args.get(name) or ()]
     # WITH ROLLUP has no keys of its own: it is about those before it.
     behind = any(not one.expressions for one in sets)
     for node in group.expressions:
-        yield from ((part, not behind and not isinstance(node.unnest(), SETS)) for part in _flat(node))
+        yield from ((part, not behind and not isinstance(node.unnest(), SETS)) for part in _flat_keys(node))
     for node in sets:
-        yield from ((part, False) for part in _flat(node))
+        yield from ((part, False) for part in _flat_keys(node))
 
 
-def _flat(node: exp.Expr) -> Iterator[exp.Expr]:
+def _flat_keys(node: exp.Expr) -> Iterator[exp.Expr]:
     if isinstance(node, (exp.Tuple, *SETS)):
         for item in node.expressions:
-            yield from _flat(item)
+            yield from _flat_keys(item)
     elif isinstance(node, exp.Paren):
-        yield from _flat(node.this)
+        yield from _flat_keys(node.this)
     else:
         yield node
 
@@ -405,35 +411,35 @@ def _position(node: exp.Expr) -> int | None:
     """The place that an item names: a number of Spark's type INT."""
     bare = node.unnest()
     sign, bare = (-1, bare.this) if isinstance(bare, exp.Neg) else (1, bare)
-    if not isinstance(bare, exp.Literal) or not bare.is_int or number(bare.name, sign) != "int":
+    if not isinstance(bare, exp.Literal) or not bare.is_int or number_type(bare.name, sign) != "int":
         return None
     return sign * int(bare.name)
 
 
-def _sort(walk: Walk, node: exp.Select, output: OutputColumns, scope: ColumnScope) -> None:
+def _read_order(walk: Walk, node: exp.Select, output: OutputColumns, scope: ColumnScope) -> None:
     for clause, item in _sort_items(node):
-        _place(walk, clause, item, node, output)
+        _check_position(walk, clause, item, node, output)
         value = _by_position(item, output)
         if value is None and (value := _by_name(item, output)) is not None:
             walk.refs[id(item)] = NameRef((value.id,), item.name.lower())
             name_uses.note_result(walk.uses, item, value)
         value = value or walk.value(item, scope)
-        _sorted(walk, item, value, clause)
+        _note_sort_item(walk, item, value, clause)
 
 
-def _sort_output(walk: Walk, node: exp.Expr, output: OutputColumns) -> None:
+def _read_order_of_output(walk: Walk, node: exp.Expr, output: OutputColumns) -> None:
     """ORDER BY behind a UNION or brackets sees the output only."""
     scope = ColumnScope({}, columns=output.columns, quiet=True)
     for clause, item in _sort_items(node):
-        _place(walk, clause, item, node, output)
-        _sorted(walk, item, _by_position(item, output) or walk.value(item, scope), clause)
+        _check_position(walk, clause, item, node, output)
+        _note_sort_item(walk, item, _by_position(item, output) or walk.value(item, scope), clause)
 
 
-def _sorted(walk: Walk, item: exp.Expr, value: ColumnValue, clause: str) -> None:
+def _note_sort_item(walk: Walk, item: exp.Expr, value: ColumnValue, clause: str) -> None:
     if clause == "distribute":
         walk.influence(value.origins, "sort")
     else:
-        ranked(walk, item, value, "sort", f"{clause.upper()} BY")
+        note_sort_key(walk, item, value, "sort", f"{clause.upper()} BY")
 
 
 def _sort_items(node: exp.Expr) -> Iterator[tuple[str, exp.Expr]]:
@@ -443,7 +449,7 @@ def _sort_items(node: exp.Expr) -> Iterator[tuple[str, exp.Expr]]:
             yield key, item.this if isinstance(item, exp.Ordered) else item
 
 
-def _place(walk: Walk, clause: str, item: exp.Expr, node: exp.Expr, output: OutputColumns) -> None:
+def _check_position(walk: Walk, clause: str, item: exp.Expr, node: exp.Expr, output: OutputColumns) -> None:
     """Report a position that no column has."""
     place, count = _position(item), len(output.columns)
     if output.open or clause == "distribute" or place is None:
@@ -453,7 +459,7 @@ def _place(walk: Walk, clause: str, item: exp.Expr, node: exp.Expr, output: Outp
         walk.fault("misplaced-expression", message, "Use the name of a column, or its position.", item, node)
 
 
-def _limited(walk: Walk, node: exp.Expr) -> None:
+def _check_limit(walk: Walk, node: exp.Expr) -> None:
     for key in ("limit", "offset"):
         clause = node.args.get(key)
         column = clause.expression.find(exp.Column) if isinstance(clause, (exp.Limit, exp.Offset)) else None
@@ -477,41 +483,48 @@ def _by_name(node: exp.Expr, output: OutputColumns) -> ColumnValue | None:
 def _set_operation(
     walk: Walk, node: exp.SetOperation, ctes: Mapping[str, Any], outer: ColumnScope | None
 ) -> OutputColumns:
-    left, right = query(walk, node.this, ctes, outer), query(walk, node.expression, ctes, outer)
+    left_output, right_output = query(walk, node.this, ctes, outer), query(walk, node.expression, ctes, outer)
     by_name = bool(node.args.get("by_name"))
-    if not (left.open or right.open or by_name) and len(left.columns) != len(right.columns):
-        _uneven(walk, node, len(left.columns), len(right.columns))
-    output = _united(walk, left, right, by_name=by_name)
-    _fit(walk, node, left, right, by_name=by_name)
+    if not (left_output.open or right_output.open or by_name) and len(left_output.columns) != len(right_output.columns):
+        _report_uneven(walk, node, len(left_output.columns), len(right_output.columns))
+    output = _united_columns(walk, left_output, right_output, by_name=by_name)
+    _check_common_types(walk, node, left_output, right_output, by_name=by_name)
     if not isinstance(node, exp.Union) or node.args.get("distinct"):
-        told_apart(walk, node, left, type(node).__name__.upper())
+        check_distinguishable(walk, node, left_output, type(node).__name__.upper())
     if not isinstance(node, exp.Union):
-        walk.influence(origins([column.value for column in right.columns]), "filter")
-        output = replace(output, columns=[_typed(*pair) for pair in zip(output.columns, left.columns, strict=False)])
-    sorted_by_columns(walk, node, output, type(node).__name__.upper())
-    output.plan = ended(combined(walk, node, (left.plan, right.plan), output), node)
-    _sort_output(walk, node, output)
+        walk.influence(origins([column.value for column in right_output.columns]), "filter")
+        output = replace(
+            output,
+            columns=[_with_left_origins(*pair) for pair in zip(output.columns, left_output.columns, strict=False)],
+        )
+    check_order_by_columns(walk, node, output, type(node).__name__.upper())
+    output.plan = with_order_and_limit(
+        set_operation_plan(walk, node, (left_output.plan, right_output.plan), output), node
+    )
+    _read_order_of_output(walk, node, output)
     return output
 
 
-def _uneven(walk: Walk, node: exp.SetOperation, left: int, right: int) -> None:
+def _report_uneven(walk: Walk, node: exp.SetOperation, left_count: int, right_count: int) -> None:
     at = min((n.meta["start"] for n in node.expression.walk() if "start" in n.meta), default=0)
     word = type(node).__name__.upper()
-    message = f"one side of {word} has {left} columns, the other {right}"
+    message = f"one side of {word} has {left_count} columns, the other {right_count}"
     walk.faults.setdefault(
         at, QueryFinding("union-columns", message, "Select the same number of columns on both sides.", at)
     )
 
 
-def _fit(walk: Walk, node: exp.SetOperation, left: OutputColumns, right: OutputColumns, *, by_name: bool) -> None:
+def _check_common_types(
+    walk: Walk, node: exp.SetOperation, left_output: OutputColumns, right_output: OutputColumns, *, by_name: bool
+) -> None:
     """Report columns of two sides that have no common type."""
-    if left.open or right.open or by_name:
+    if left_output.open or right_output.open or by_name:
         return
     word = type(node).__name__.upper()
     items = node.expression.unnest()
     items = items.expressions if isinstance(items, exp.Select) else []
-    for ours, theirs in zip(left.columns, right.columns, strict=False):
-        if not meet(ours.value.type, theirs.value.type, "united"):
+    for ours, theirs in zip(left_output.columns, right_output.columns, strict=False):
+        if not have_common_type(ours.value.type, theirs.value.type, "united"):
             at = items[theirs.item] if 0 <= theirs.item < len(items) else node.expression
             message = f"'{ours.name}' is {ours.value.type} before {word} and {theirs.value.type} after it"
             walk.fault(
@@ -519,22 +532,27 @@ def _fit(walk: Walk, node: exp.SetOperation, left: OutputColumns, right: OutputC
             )
 
 
-def _typed(column: ScopeColumn, like: ScopeColumn) -> ScopeColumn:
+def _with_left_origins(column: ScopeColumn, like: ScopeColumn) -> ScopeColumn:
     """The column with the origins of the left side only."""
     value = ColumnValue(column.value.type, like.value.origins, named_at=like.value.named_at, id=like.value.id)
     return ScopeColumn(column.name, value, column.named, column.item)
 
 
-def _united(walk: Walk, left: OutputColumns, right: OutputColumns, *, by_name: bool) -> OutputColumns:
-    if left.open or right.open:
-        rest = left.rest if left.rest == right.rest else None
-        columns = [ScopeColumn(c.name, walk.renewed(unseen(rest, c.name)), c.named, c.item) for c in left.columns]
+def _united_columns(
+    walk: Walk, left_output: OutputColumns, right_output: OutputColumns, *, by_name: bool
+) -> OutputColumns:
+    if left_output.open or right_output.open:
+        rest = left_output.rest if left_output.rest == right_output.rest else None
+        columns = [
+            ScopeColumn(c.name, walk.renewed(possible_column(rest, c.name)), c.named, c.item)
+            for c in left_output.columns
+        ]
         return OutputColumns(columns, open=True, rest=rest)
-    theirs = right.columns
+    theirs = right_output.columns
     if by_name:
         by_column = {column.name.lower(): column for column in theirs}
-        theirs = [by_column.get(column.name.lower(), column) for column in left.columns]
-    columns = [_both(*pair) for pair in zip(left.columns, theirs, strict=False)]
+        theirs = [by_column.get(column.name.lower(), column) for column in left_output.columns]
+    columns = [_united_column(*pair) for pair in zip(left_output.columns, theirs, strict=False)]
     columns = [with_fields(column, value=walk.renewed(column.value)) for column in columns]
     if by_name:
         # Both sides have the names.
@@ -546,12 +564,14 @@ def _named_at(column: ScopeColumn, place: int | str) -> ScopeColumn:
     return with_fields(column, value=with_fields(column.value, named_at=place))
 
 
-def _both(left: ScopeColumn, right: ScopeColumn) -> ScopeColumn:
-    a, b = left.value, right.value
+def _united_column(left_column: ScopeColumn, right_column: ScopeColumn) -> ScopeColumn:
+    a, b = left_column.value, right_column.value
     same = a.origins == b.origins and a.exact and b.exact
     parts = None
     if a.parts is not None and b.parts is not None and a.parts.keys() == b.parts.keys():
-        parts = {key: _both(ScopeColumn(key, a.parts[key]), ScopeColumn(key, b.parts[key])).value for key in a.parts}
+        parts = {
+            key: _united_column(ScopeColumn(key, a.parts[key]), ScopeColumn(key, b.parts[key])).value for key in a.parts
+        }
     exact = same or (a.exact and b.exact)
-    value = ColumnValue(wider(a.type, b.type), origins([a, b]), exact, parts, named_at=a.named_at)
-    return ScopeColumn(left.name, value, left.named, left.item)
+    value = ColumnValue(wider_type(a.type, b.type), origins([a, b]), exact, parts, named_at=a.named_at)
+    return ScopeColumn(left_column.name, value, left_column.named, left_column.item)

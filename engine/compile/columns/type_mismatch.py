@@ -19,14 +19,15 @@ from engine.compile.types.accepted_types import (
     TIMES,
     WANTED,
     family,
-    grouped,
-    ordered,
+    is_groupable,
+    is_ordered,
 )
-from engine.compile.types.comparable_types import Where, comparable, meet
+from engine.compile.types.comparable_types import Where, are_comparable, have_common_type
+from engine.compile.types.moments import is_moment
 from engine.compile.types.spark_types import element
 
 CODE = "type-mismatch"
-_QUALITIES = {"sorted": ordered, "hashed": grouped}
+_QUALITIES = {"sorted": is_ordered, "hashed": is_groupable}
 _NUMERIC = NUMBERS | {"string"}
 _OF_NUMBERS = {"%", "*", "/", "div", "&", "|", "^", "+", "-"}
 _NO_NUMBER = {
@@ -35,100 +36,125 @@ _NO_NUMBER = {
 }
 _WHOLE = {"small", "bigint"}
 _COMPARE = "Cast one side so that both have the same type."
+_TIME = "Write a time that exists, as in '2026-01-31 18:30:00'."
 _CONDITION = "Compare it with a value, such as {} > 0 or {} is not null."
 _SECONDS = "Write timestamp_seconds({0}) or date_from_unix_date({0}) for a number that counts seconds or days."
 
 
-def compared(
+def check_comparison(
     walk: Walk,
     node: exp.Expr,
-    left: tuple[exp.Expr, ColumnValue],
-    right: tuple[exp.Expr, ColumnValue],
+    left_operand: tuple[exp.Expr, ColumnValue],
+    right_operand: tuple[exp.Expr, ColumnValue],
     how: Where = "compared",
 ) -> None:
     """Report values that cannot be compared; IN looks for a type in which they can be."""
-    ours, theirs = family(left[1].type), family(right[1].type)
+    ours, theirs = family(left_operand[1].type), family(right_operand[1].type)
     if not ours or not theirs:
         return
-    if not meet(left[1].type, right[1].type, how):
+    if not have_common_type(left_operand[1].type, right_operand[1].type, how):
         message = (
-            f"{shown(left[0])} is {left[1].type} and {shown(right[0])} is {right[1].type}: they cannot be compared"
+            f"{short_name(left_operand[0])} is {left_operand[1].type} and "
+            f"{short_name(right_operand[0])} is {right_operand[1].type}: they cannot be compared"
         )
         hint = "Write the time as a string, such as '2026-01-31'." if {ours, theirs} & TIMES else _COMPARE
-        walk.fault(CODE, message, hint, left[0], right[0], node)
+        walk.fault(CODE, message, hint, left_operand[0], right_operand[0], node)
     elif "variant" in {ours, theirs} or (ours == theirs == "map"):
-        message = f"values of {left[1].type} cannot be compared"
-        walk.fault(CODE, message, "Compare its keys, fields or elements.", left[0], node)
+        message = f"values of {left_operand[1].type} cannot be compared"
+        walk.fault(CODE, message, "Compare its keys, fields or elements.", left_operand[0], node)
+    else:
+        _check_moment(walk, node, left_operand[0], theirs)
+        _check_moment(walk, node, right_operand[0], ours)
 
 
-def joined(walk: Walk, node: exp.Expr, parts: Sequence[tuple[exp.Expr, ColumnValue]], what: str) -> None:
+def _check_moment(walk: Walk, node: exp.Expr, literal: exp.Expr, other: str) -> None:
+    """Report a string that Spark fails to read as the date or timestamp that it is compared with."""
+    bare = literal.unnest()
+    if other not in TIMES or not isinstance(bare, exp.Literal) or not bare.is_string:
+        return
+    if not is_moment(bare.name, date=other == "date"):
+        message = f"{short_name(literal)} is not a {other.removesuffix('_ntz')}"
+        hint = "Write a date that exists, as in '2026-01-31'." if other == "date" else _TIME
+        walk.fault(CODE, message, hint, literal, node)
+
+
+def check_common_type(walk: Walk, node: exp.Expr, parts: Sequence[tuple[exp.Expr, ColumnValue]], place: str) -> None:
     """Report values that have no common type."""
-    seen: tuple[exp.Expr, ColumnValue] | None = None
+    typed_part: tuple[exp.Expr, ColumnValue] | None = None
     for part in parts:
         kind = family(part[1].type)
         if not kind:
             continue
-        if seen is not None and not meet(seen[1].type, part[1].type, "joined"):
-            message = f"{what} gives {seen[1].type} in one place and {part[1].type} in another"
+        if typed_part is not None and not have_common_type(typed_part[1].type, part[1].type, "joined"):
+            message = f"{place} gives {typed_part[1].type} in one place and {part[1].type} in another"
             walk.fault(CODE, message, "Cast them to the same type.", part[0], node)
             return
         # A text takes the type of what it meets.
-        if seen is None or family(seen[1].type) == "string":
-            seen = part
+        if typed_part is None or family(typed_part[1].type) == "string":
+            typed_part = part
 
 
-def calculated(walk: Walk, node: exp.Expr, sign: str, left: ColumnValue, right: ColumnValue) -> None:
+def check_operands(walk: Walk, node: exp.Expr, sign: str, left_value: ColumnValue, right_value: ColumnValue) -> None:
     """Report operands that an operator does not take."""
-    ours, theirs = family(left.type), family(right.type)
+    ours, theirs = family(left_value.type), family(right_value.type)
     arrays = sign == "||" and "array" in {ours, theirs}
-    unlike = arrays and (not meet(left.type, right.type, "joined") or "void" in {left.type, right.type})
-    if unlike or _void(sign, left, right) or (ours and theirs and not _fits(sign, ours, theirs)):
+    unlike = arrays and (
+        not have_common_type(left_value.type, right_value.type, "joined")
+        or "void" in {left_value.type, right_value.type}
+    )
+    if (
+        unlike
+        or _has_void_operand(sign, left_value, right_value)
+        or (ours and theirs and not _fits(sign, ours, theirs))
+    ):
         hint = _hint_of_sign(sign, ours, theirs)
-        message = f"{sign} does not take {left.type} and {right.type}"
+        message = f"{sign} does not take {left_value.type} and {right_value.type}"
         walk.fault(CODE, message, hint, node.this if isinstance(node.this, exp.Expr) else node, node)
 
 
-def _void(sign: str, left: ColumnValue, right: ColumnValue) -> bool:
+def _has_void_operand(sign: str, left_value: ColumnValue, right_value: ColumnValue) -> bool:
     """Whether NULL is beside what an operator never takes."""
-    other = right if left.type == "void" else left
-    return "void" in {left.type, right.type} and sign in _OF_NUMBERS and family(other.type) in _NO_NUMBER[sign]
+    other = right_value if left_value.type == "void" else left_value
+    return (
+        "void" in {left_value.type, right_value.type} and sign in _OF_NUMBERS and family(other.type) in _NO_NUMBER[sign]
+    )
 
 
-def _fits(sign: str, left: str, right: str) -> bool:
-    pair = {left, right}
+def _fits(sign: str, left_family: str, right_family: str) -> bool:
+    pair = {left_family, right_family}
     if sign == "||":
-        return left == right == "array" or not pair & NESTED
+        return left_family == right_family == "array" or not pair & NESTED
     if sign in {"&", "|", "^", "div"}:
         whole = pair <= _WHOLE | {"string"} and pair != {"string"}
-        return whole or (sign == "div" and (pair <= _WHOLE | {"decimal"} or _same_interval(left, right)))
+        return whole or (sign == "div" and (pair <= _WHOLE | {"decimal"} or _same_interval(left_family, right_family)))
     if pair <= _NUMERIC:
         return pair != {"string"}
     if sign in {"+", "-"}:
-        return _same_interval(left, right) or _with_time(sign, left, right)
-    scaled = left in INTERVALS and right in _NUMERIC
-    return (sign in {"*", "/"} and scaled) or (sign == "*" and left in _NUMERIC and right in INTERVALS)
+        return _same_interval(left_family, right_family) or _fits_with_time(sign, left_family, right_family)
+    scaled = left_family in INTERVALS and right_family in _NUMERIC
+    return (sign in {"*", "/"} and scaled) or (sign == "*" and left_family in _NUMERIC and right_family in INTERVALS)
 
 
-def _same_interval(left: str, right: str) -> bool:
-    return left == right and left in INTERVALS
+def _same_interval(left_family: str, right_family: str) -> bool:
+    return left_family == right_family and left_family in INTERVALS
 
 
-def _with_time(sign: str, left: str, right: str) -> bool:
+def _fits_with_time(sign: str, left_family: str, right_family: str) -> bool:
     if sign == "-":
         return (
-            (left in TIMES and right in TIMES | INTERVALS | {"string"})
-            or (left == "string" and right in TIMES | {"days"})
-            or (left == "date" and right == "small")
+            (left_family in TIMES and right_family in TIMES | INTERVALS | {"string"})
+            or (left_family == "string" and right_family in TIMES | {"days"})
+            or (left_family == "date" and right_family == "small")
         )
-    pairs = ((left, right), (right, left))
+    pairs = ((left_family, right_family), (right_family, left_family))
     return any(
         (a in TIMES and b in INTERVALS) or (a == "date" and b == "small") or (a == "string" and b == "days")
         for a, b in pairs
     )
 
 
-def _hint_of_sign(sign: str, left: str, right: str) -> str:
-    pair = {left, right}
+def _hint_of_sign(sign: str, left_family: str, right_family: str) -> str:
+    pair = {left_family, right_family}
     if pair & TIMES and pair & NUMBERS:
         return "Add an interval, such as ts + interval 1 hour, or take unix_seconds(ts)."
     if "boolean" in pair:
@@ -142,68 +168,72 @@ def _hint_of_sign(sign: str, left: str, right: str) -> str:
     return "Cast the operands to compatible types."
 
 
-def condition(walk: Walk, node: exp.Expr, value: ColumnValue, where: str, *, text: bool = False) -> None:
+def check_condition(walk: Walk, node: exp.Expr, value: ColumnValue, where: str, *, text: bool = False) -> None:
     """Report what is not true or false where it has to be; `text`: Spark reads a text as one here."""
     kind = family(value.type)
     if value.type == "void" or not kind or kind == "boolean" or (text and kind == "string"):
         return
-    name = shown(node)
+    name = short_name(node)
     walk.fault(
         CODE, f"{where} takes a condition, and {name} is {value.type}", _CONDITION.format(name, name), node, node
     )
 
 
-def connected(
-    walk: Walk, node: exp.Expr, left: tuple[exp.Expr, ColumnValue], right: tuple[exp.Expr, ColumnValue]
+def check_connective(
+    walk: Walk, node: exp.Expr, left_operand: tuple[exp.Expr, ColumnValue], right_operand: tuple[exp.Expr, ColumnValue]
 ) -> None:
     """Report what AND or OR cannot connect."""
     word = node.key.upper()
-    kinds = {family(left[1].type), family(right[1].type)}
-    for part, value in (left, right):
-        condition(walk, part, value, word, text=kinds != {"string"})
+    kinds = {family(left_operand[1].type), family(right_operand[1].type)}
+    for part, value in (left_operand, right_operand):
+        check_condition(walk, part, value, word, text=kinds != {"string"})
 
 
-def held(walk: Walk, name: str, node: exp.Expr, parts: Sequence[tuple[exp.Expr, ColumnValue]]) -> None:
+def check_searched_element(
+    walk: Walk, name: str, node: exp.Expr, parts: Sequence[tuple[exp.Expr, ColumnValue]]
+) -> None:
     """Report values that cannot be elements of the array that a function looks into."""
     if len(parts) < len(("array", "value")):
         return
-    (array, given), (item, value) = parts[:2]
-    kind = family(given.type) or ("void" if given.type == "void" else "")
-    ours, theirs = family(element(given.type)), family(value.type)
+    (array, array_value), (item, value) = parts[:2]
+    kind = family(array_value.type) or ("void" if array_value.type == "void" else "")
+    ours, theirs = family(element(array_value.type)), family(value.type)
     if value.type == "void" and ours and name == "array_contains":
         walk.fault(CODE, f"{name}() never finds NULL", "Write exists(.., x -> x is null).", item, node)
     if kind and kind != "array":
-        message = f"{name}() takes an array, and {shown(array)} is {given.type}"
+        message = f"{name}() takes an array, and {short_name(array)} is {array_value.type}"
         walk.fault(CODE, message, _hint_of_argument("array", kind, array), array, node)
-    elif ours and theirs and (not comparable(ours, theirs) or (ours != theirs and "string" in {ours, theirs})):
-        message = f"{shown(array)} is {given.type}, and {shown(item)} is {value.type}"
-        walk.fault(CODE, message, f"Write a value of the type of its elements, {element(given.type)}.", item, node)
+    elif ours and theirs and (not are_comparable(ours, theirs) or (ours != theirs and "string" in {ours, theirs})):
+        message = f"{short_name(array)} is {array_value.type}, and {short_name(item)} is {value.type}"
+        walk.fault(
+            CODE, message, f"Write a value of the type of its elements, {element(array_value.type)}.", item, node
+        )
 
 
-def concatenated(walk: Walk, node: exp.Expr, parts: Sequence[tuple[exp.Expr, ColumnValue]]) -> None:
+def check_concat(walk: Walk, node: exp.Expr, parts: Sequence[tuple[exp.Expr, ColumnValue]]) -> None:
     """Report what concat() does not take: arrays beside other things, maps and structs."""
     for part, value in parts[1:]:
         first, kind = family(parts[0][1].type), family(value.type)
         arrays = "array" in {first, kind}
         void = arrays and "void" in {parts[0][1].type, value.type}
-        unlike = arrays and not meet(parts[0][1].type, value.type, "joined")
+        unlike = arrays and not have_common_type(parts[0][1].type, value.type, "joined")
         if void or unlike or (first and kind and not _fits("||", first, kind)):
             message = f"concat() does not take {parts[0][1].type} and {value.type}"
             walk.fault(CODE, message, _hint_of_sign("||", first, kind), part, node)
             return
 
 
-def alike(walk: Walk, node: exp.Expr, parts: Sequence[tuple[exp.Expr, ColumnValue]], what: str) -> None:
+def check_same_kind(walk: Walk, node: exp.Expr, parts: Sequence[tuple[exp.Expr, ColumnValue]], place: str) -> None:
     """Report texts beside other types, which greatest() and least() do not cast."""
     kinds = {family(value.type) for _, value in parts} - {""}
     if "string" in kinds and len(kinds) > 1:
-        message = f"{what} does not compare strings with other types"
+        message = f"{place} does not compare strings with other types"
         walk.fault(CODE, message, "Cast them to the same type.", node)
     else:
-        joined(walk, node, parts, what)
+        check_common_type(walk, node, parts, place)
 
 
-def argued(walk: Walk, name: str, node: exp.Expr, parts: Sequence[tuple[exp.Expr, ColumnValue]]) -> None:
+def check_arguments(walk: Walk, name: str, node: exp.Expr, parts: Sequence[tuple[exp.Expr, ColumnValue]]) -> None:
     """Report arguments that a function does not take."""
     for (argument, value), word in zip(parts, TAKES.get(name, ()), strict=False):
         kind = family(value.type) or ("void" if value.type == "void" and word.endswith("!") else "")
@@ -216,12 +246,12 @@ def argued(walk: Walk, name: str, node: exp.Expr, parts: Sequence[tuple[exp.Expr
             continue
         accepted = WANTED[word.removesuffix("!")]
         if kind not in accepted.families:
-            message = f"{name}() takes {accepted.words}, and {shown(argument)} is {value.type}"
+            message = f"{name}() takes {accepted.words}, and {short_name(argument)} is {value.type}"
             walk.fault(CODE, message, _hint_of_argument(word, kind, argument), argument, node)
 
 
 def _hint_of_argument(word: str, kind: str, node: exp.Expr) -> str:
-    name = shown(node)
+    name = short_name(node)
     word = word.removesuffix("!")
     hint = f"Pass {WANTED[word].words}."
     if word == "truth":
@@ -241,12 +271,12 @@ def _hint_of_argument(word: str, kind: str, node: exp.Expr) -> str:
     return hint
 
 
-def converted(walk: Walk, node: exp.Expr, source: str | None, target: str | None) -> None:
+def check_cast(walk: Walk, node: exp.Expr, source: str | None, target: str | None) -> None:
     """Report a cast that Spark does not have."""
     ours, theirs = family(source), family(target)
     if not ours or not theirs or theirs not in _NO_CAST.get(ours, ()):
         return
-    name = shown(node.this)
+    name = short_name(node.this)
     hint = "Cast one of its fields, keys or elements." if ours in NESTED else "Cast it through another type."
     if ours in NUMBERS and theirs in TIMES:
         hint = _SECONDS.format(name)
@@ -277,32 +307,32 @@ _NO_CAST: dict[str, frozenset[str]] = {
 }
 
 
-def sorted_by(walk: Walk, node: exp.Expr, value: ColumnValue, where: str) -> None:
+def check_sort_key(walk: Walk, node: exp.Expr, value: ColumnValue, where: str) -> None:
     """Report values that have no order."""
-    if value.type is not None and family(value.type) and not ordered(value.type):
+    if value.type is not None and family(value.type) and not is_ordered(value.type):
         message = f"{where} cannot sort by {value.type}"
         walk.fault(CODE, message, "Sort by a field, key or element.", node, node)
 
 
-def indexed(walk: Walk, node: exp.Expr, base: ColumnValue, key: exp.Expr, index: ColumnValue) -> None:
+def check_index(walk: Walk, node: exp.Expr, base: ColumnValue, key: exp.Expr, index: ColumnValue) -> None:
     """Report `x[y]` of what has no elements, or with an index that fits none."""
-    kind, of = family(base.type) or ("void" if base.type == "void" else ""), family(index.type)
-    name = shown(node.this)
-    named = isinstance(key, exp.Literal) and key.is_string
-    if kind == "array" and named and family(element(base.type)) == "struct":
+    base_family, index_family = family(base.type) or ("void" if base.type == "void" else ""), family(index.type)
+    name = short_name(node.this)
+    is_string_key = isinstance(key, exp.Literal) and key.is_string
+    if base_family == "array" and is_string_key and family(element(base.type)) == "struct":
         return
-    if kind and kind not in NESTED:
+    if base_family and base_family not in NESTED:
         message = f"{name} is {base.type}, which has no elements"
         walk.fault(CODE, message, f"Use substr({name}, 1, 1) for a part of a string.", node.this, node)
-    elif kind == "struct" and not named:
-        message = f"a field of {name} is accessed by its name, and {shown(key)} is not a string"
+    elif base_family == "struct" and not is_string_key:
+        message = f"a field of {name} is accessed by its name, and {short_name(key)} is not a string"
         walk.fault(CODE, message, f"Write {name}.<field>.", key, node)
-    elif kind == "array" and of and of not in _WHOLE:
-        message = f"an element of {name} is accessed by an integer, and {shown(key)} is {index.type}"
+    elif base_family == "array" and index_family and index_family not in _WHOLE:
+        message = f"an element of {name} is accessed by an integer, and {short_name(key)} is {index.type}"
         walk.fault(CODE, message, "Count from 0: tags[0]; exists(tags, x -> x = 'a') looks for a value.", key, node)
 
 
-def shown(node: exp.Expr) -> str:
+def short_name(node: exp.Expr) -> str:
     """A short name of an expression, for a message."""
     bare = node.unnest()
     if isinstance(bare, exp.Column):

@@ -14,15 +14,15 @@ from sqlglot import exp
 from engine.compile.columns.column_scope import (
     ColumnScope,
     ColumnValue,
-    Found,
     GroupKey,
     Missing,
     NameRef,
     OutputColumns,
     Place,
+    ResolvedName,
 )
 from engine.compile.columns.name_uses import NameUse
-from engine.compile.columns.subquery_places import misplaced
+from engine.compile.columns.subquery_places import misplaced_subqueries
 from engine.compile.nodes.column_facts import InputColumns, Unresolved
 from engine.compile.nodes.model_settings import TimeWindow
 from engine.compile.nodes.query_finding import QueryFinding
@@ -73,6 +73,7 @@ class Walk:
         uses: by offset, what each name in the query refers to; None: nobody asks.
         unaliased: begin and end of the names that give a column its name without an alias.
         refs: what each name refers to, by the identity of the node.
+        part_names: of names behind brackets and the fourth dot (`part_name`), by the identity of the identifier.
         reads: the columns of each item of FROM, by the identity of the node.
         definitions: the CTE that a table is, by the identity of the table.
         timed: the declared windows whose time a SELECT has.
@@ -80,9 +81,9 @@ class Walk:
         plans: the steps of each subquery of an expression, by the identity of the node.
         domains: correlated subqueries that group rows of a stream.
         plan_names: the column of the plan that a name refers to, by the identity of the node.
-        made: the expression that makes a column, by the column's id.
+        column_expressions: the expression that makes a column, by the column's id.
         window_calls: the calls that declared windows stand for, by the ids of their columns.
-        found: faults that the rules of streams report, beside their own.
+        findings: faults that the rules of streams report, beside their own.
     """
 
     text: str
@@ -103,6 +104,7 @@ class Walk:
     uses: dict[int, NameUse] | None = None
     unaliased: dict[int, int] = field(default_factory=dict)
     refs: dict[int, NameRef] = field(default_factory=dict)
+    part_names: dict[int, str] = field(default_factory=dict)
     reads: dict[int, OutputColumns] = field(default_factory=dict)
     definitions: dict[int, exp.Expr] = field(default_factory=dict)
     timed: set[str] = field(default_factory=set)
@@ -110,32 +112,35 @@ class Walk:
     plans: dict[int, LogicalPlan] = field(default_factory=dict)
     domains: list[Domain] = field(default_factory=list)
     plan_names: dict[int, PlanName] = field(default_factory=dict)
-    made: dict[int, exp.Expr] = field(default_factory=dict)
+    column_expressions: dict[int, exp.Expr] = field(default_factory=dict)
     window_calls: dict[int, str] = field(default_factory=dict)
-    found: list[QueryFinding] = field(default_factory=list)
+    findings: list[QueryFinding] = field(default_factory=list)
     ids: Iterator[int] = field(default_factory=lambda: count(1))
 
     def renewed(self, value: ColumnValue) -> ColumnValue:
         """The value as a new column."""
         return replace(value, id=next(self.ids))
 
-    def refer(self, node: exp.Expr, parts: Sequence[str], found: Found | None, scope: ColumnScope) -> None:
+    def refer(self, node: exp.Expr, parts: Sequence[str], resolved: ResolvedName | None, scope: ColumnScope) -> None:
         """Note what a dotted name refers to; None: nothing has it. Fields behind the column are nodes of their own."""
+        path = resolved.path if resolved is not None else ()
         while isinstance(node, exp.Dot) and len(parts) > 1:
+            if path:
+                self.part_names[id(node.expression)], path = path[-1], path[:-1]
             node, parts = node.this, parts[:-1]
-        if found is None:
+        if resolved is None:
             self.refs[id(node)] = NameRef((), parts[0].lower())
             return
-        name = parts[found.taken - 1].lower()
-        several = len(found.columns) > 1
-        ids = tuple(dict.fromkeys(column.id for column in found.columns)) if several else (found.columns[0].id,)
-        if ids == (0,) and found.unknown is not None:
-            ids = (found.unknown.setdefault(name, 0) or next(self.ids),)
-            found.unknown[name] = ids[0]
-        relation = parts[0].lower() if found.taken > 1 else ""
-        self.refs[id(node)] = NameRef(ids, name, tuple(parts[found.taken :]), relation, found.outer)
-        if found.outer and scope.outer is not None and len(ids) == 1:
-            scope.outer.used.add(ids[0])
+        name = parts[resolved.parts_used - 1].lower()
+        several = len(resolved.columns) > 1
+        ids = tuple(dict.fromkeys(column.id for column in resolved.columns)) if several else (resolved.columns[0].id,)
+        if ids == (0,) and resolved.unknown is not None:
+            ids = (resolved.unknown.setdefault(name, 0) or next(self.ids),)
+            resolved.unknown[name] = ids[0]
+        relation = parts[0].lower() if resolved.parts_used > 1 else ""
+        self.refs[id(node)] = NameRef(ids, name, path, relation, resolved.outer)
+        if resolved.outer and scope.outer is not None and len(ids) == 1:
+            scope.outer.used_in_subqueries.add(ids[0])
 
     def value(self, node: exp.Expr, scope: ColumnScope) -> ColumnValue:
         """What is known of an expression."""
@@ -143,11 +148,11 @@ class Walk:
 
     def subquery(self, node: exp.Expr, scope: ColumnScope) -> OutputColumns:
         """Read a query in an expression."""
-        scope.used = set()
+        scope.used_in_subqueries = set()
         output = self.query(self, node, scope.ctes, scope)
-        used = frozenset(scope.used)
-        self.found.extend(misplaced(node, correlated=bool(used)))
-        self.plans[id(node)] = replace(output.plan, uses=used)
+        outer_ids = frozenset(scope.used_in_subqueries)
+        self.findings.extend(misplaced_subqueries(node, correlated=bool(outer_ids)))
+        self.plans[id(node)] = replace(output.plan, uses=outer_ids)
         return output
 
     def influence(self, places: Iterable[Place], how: str) -> None:
@@ -167,9 +172,13 @@ class Walk:
             return
         offset = identifiers[missing.part].meta.get("start")
         if isinstance(offset, int):
-            close = difflib.get_close_matches(missing.name, missing.candidates, n=3, cutoff=0.6)
-            known = sorted({name for name in missing.candidates if not name.startswith("_")})
-            self.unresolved.setdefault(offset, Unresolved(missing.name, tuple(close), offset, tuple(known[:_KEPT])))
+            # A result column takes the misspelled name of its column: `select f.orign .. group by f.orign`.
+            candidates = [name for name in missing.candidates if name != identifiers[-1].name.lower()]
+            close = difflib.get_close_matches(missing.name, candidates, n=3, cutoff=0.6)
+            visible_names = sorted({name for name in candidates if not name.startswith("_")})
+            self.unresolved.setdefault(
+                offset, Unresolved(missing.name, tuple(close), offset, tuple(visible_names[:_KEPT]))
+            )
 
     def correlated(self, nodes: Iterable[exp.Expr], scope: ColumnScope, where: str) -> None:
         """Report columns of the SELECT around a subquery where Spark sees those of the subquery alone."""
@@ -195,8 +204,11 @@ class Walk:
 
     def key_of(self, node: exp.Expr) -> str:
         """A text that is equal for the expressions of this query that are one to Spark's analyser."""
-        refs = self.refs
-        return key_of(node, lambda name: refs[id(name)].text if id(name) in refs else name.name.lower())
+        return key_of(node, self._name_text)
+
+    def _name_text(self, name: exp.Column | exp.Identifier) -> str:
+        ref = self.refs.get(id(name))
+        return ref.text if ref is not None else self.part_names.get(id(name), name.name.lower())
 
     def name_of(self, node: exp.Expr) -> str:
         """The name of a function as the user writes it, in lower case; empty if it is not a function."""

@@ -110,8 +110,8 @@ def check_version(top: Section) -> None:
 
 
 def read_tests(section: Section | None, column: str | None) -> list[TestConfig]:
-    found = (_test(item, column) for item in section.items()) if section else ()
-    return [test for test in found if test]
+    tests = (_test(item, column) for item in section.items()) if section else ()
+    return [test for test in tests if test]
 
 
 def _test(item: Section, column: str | None) -> TestConfig | None:

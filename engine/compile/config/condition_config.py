@@ -13,7 +13,7 @@ from engine.compile.sql.dialect import parse_text
 from engine.compile.sql.parse import is_expression
 from engine.compile.sql.token_checks import VARIABLE, VARIABLE_HINT, variable
 from engine.errors import Location
-from engine.project.yaml_section import UNKNOWN, Section, shown
+from engine.project.yaml_section import UNKNOWN, Section, quote_text
 from engine.schema.stream_keys import EXPECTATION
 
 _CONDITION = "Write one SQL condition over the columns of the SELECT, such as amount > 0."
@@ -31,7 +31,7 @@ def read_condition(settings: MergedSettings, key: str, section: Section | None) 
         return None
     fault = condition_fault(text)
     if fault:
-        section.report("condition-syntax", f"{shown(text)} {fault}", _CONDITION)
+        section.report("condition-syntax", f"{quote_text(text)} {fault}", _CONDITION)
         return None
     for column in condition_columns(text):
         settings.name(key, column, section)

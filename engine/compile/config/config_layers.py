@@ -65,9 +65,9 @@ _CONFIG = re.compile(r"\bconfig\s*\(")
 _ADDING = {"tags", "meta"}
 
 
-def folder_layers(project: LoadedProject, model: ModelFile, found: list[Diagnostic]) -> list[Section]:
+def folder_layers(project: LoadedProject, model: ModelFile, diagnostics: list[Diagnostic]) -> list[Section]:
     """The defaults for the model's folders, outermost first, with the plus taken off the keys."""
-    top = Section.of(project.doc, found).child("models")
+    top = Section.of_document(project.doc, diagnostics).child("models")
     if top is None or not isinstance(top.value, dict):
         return []
     chains = [[level] for level in (top, _project_level(project, top)) if level is not None]
@@ -108,10 +108,10 @@ def _without_plus(level: Section) -> Section:
         moved(dict(level.doc.written)),
         level.place,
     )
-    return Section(doc, level.path, keys, level.found)
+    return Section(doc, level.path, keys, level.diagnostics)
 
 
-def call_layers(model: ModelFile, calls: list[dict[str, Any]], found: list[Diagnostic]) -> list[Section]:
+def call_layers(model: ModelFile, calls: list[dict[str, Any]], diagnostics: list[Diagnostic]) -> list[Section]:
     """The config() calls of a model, with the places of their keys as well as they can be found."""
     places = [match.start() for match in _CONFIG.finditer(model.sql)] or [0]
     layers = []
@@ -125,15 +125,15 @@ def call_layers(model: ModelFile, calls: list[dict[str, Any]], found: list[Diagn
             if match:
                 keys[(key,)] = location_of(model.sql, match.start(), model.file)
                 values[(key,)] = location_of(model.sql, match.end(), model.file)
-        layers.append(Section.of(Yaml(call, model.file, values, keys, origin=origin), found, model.name))
+        layers.append(Section.of_document(Yaml(call, model.file, values, keys, origin=origin), diagnostics, model.name))
     return layers
 
 
 def check_own(layers: list[Section]) -> None:
-    seen: dict[str, Section] = {}
+    first_by_key: dict[str, Section] = {}
     for key, section in _pairs(layers):
         check_key(section, key)
-        first = seen.setdefault(key, section)
+        first = first_by_key.setdefault(key, section)
         if first.value != section.value and key not in _ADDING:
             section.report(
                 "config-conflict",
@@ -154,9 +154,9 @@ def _pairs(layers: list[Section]) -> Iterator[tuple[str, Section]]:
         yield from layer.mapping()
 
 
-def check_folder_defaults(project: LoadedProject, found: list[Diagnostic]) -> None:
+def check_folder_defaults(project: LoadedProject, diagnostics: list[Diagnostic]) -> None:
     """Check the `models:` tree of project.yml: `+key` is a known key, all else a folder that exists."""
-    top = Section.of(project.doc, found).child("models")
+    top = Section.of_document(project.doc, diagnostics).child("models")
     if top is None:
         return
     folders = {model.folders[:depth] for model in project.models for depth in range(1, len(model.folders) + 1)}

@@ -10,7 +10,7 @@ from engine.schema.config_key import EPHEMERAL, EVERY_KIND, STREAMING_TABLE, TAB
 from engine.schema.model_keys import MODEL
 
 # key -> (what it needs, what to do)
-_NEEDS = {
+NEEDS = {
     "sequence_by": ("unique_key", "Add 'unique_key: id': the newest row of each key wins."),
     "delete_when": (
         "sequence_by",
@@ -20,6 +20,9 @@ _NEEDS = {
     "exclude": ("unique_key", "Leave the column out of the SELECT, or add 'unique_key: id'."),
     "deletes_remembered": ("delete_when", "Add delete_when: op = 'd', or remove it."),
 }
+# With one of these the header of a streaming table says itself how rows are written; without them, a source of changes
+# says it.
+SAYS_HOW = ("unique_key", "sequence_by", "delete_when", "output_mode")
 _STREAMING = "is for streaming tables"
 _NO_VIEW = "does not apply to a view"
 _BATCH = "is for batch tables"
@@ -53,10 +56,8 @@ def unfit_keys(kind: Materialized) -> Mapping[str, str]:
 
 def check_combinations(settings: MergedSettings, kind: Materialized) -> None:
     """Report settings that miss others or exclude each other; each message names both, with their places."""
-    for key, (needed, hint) in _NEEDS.items():
-        apart = key == "history" and (kind.traits.recomputed or _is(settings, key, "changes"))
-        if settings.says(key) and not apart and not _has(settings, needed):
-            settings.refuse(key, "setting-needs", f"'{key}' needs '{needed}'", hint)
+    if not may_be_inferred(settings, kind):
+        check_needs(settings, kind)
     if kind.traits.streaming and _is(settings, "history", "changes"):
         hint = "Set 'history: true', or keep the changes of this table in a model that is 'materialized: table'."
         settings.refuse("history", "setting-conflict", f"'history: changes' {_BATCH}", hint)
@@ -71,13 +72,25 @@ def check_combinations(settings: MergedSettings, kind: Materialized) -> None:
     _check_format(settings)
 
 
+def may_be_inferred(settings: MergedSettings, kind: Materialized) -> bool:
+    """Whether how rows are written may follow from the source that the model streams from."""
+    return kind.traits.streaming and settings.says("streams") and not any(key in settings.keys for key in SAYS_HOW)
+
+
+def check_needs(settings: MergedSettings, kind: Materialized) -> None:
+    for key, (needed, hint) in NEEDS.items():
+        apart = key == "history" and (kind.traits.recomputed or _is(settings, key, "changes"))
+        if settings.says(key) and not apart and not _has(settings, needed):
+            settings.refuse(key, "setting-needs", f"'{key}' needs '{needed}'", hint)
+
+
 def _check_publish(settings: MergedSettings) -> None:
     if _is(settings, "output_mode", "complete"):
         hint = "A table that is rewritten in each micro-batch cannot be staged: set publish: immediately."
-        _exclude(settings, "publish", "output_mode: complete", hint, said="publish: on_tests_pass")
+        _exclude(settings, "publish", "output_mode: complete", hint, written_as="publish: on_tests_pass")
     if settings.says("history"):
         hint = "A history continues from the published rows: set publish: immediately."
-        _exclude(settings, "publish", "history", hint, said="publish: on_tests_pass")
+        _exclude(settings, "publish", "history", hint, written_as="publish: on_tests_pass")
 
 
 def _check_format(settings: MergedSettings) -> None:
@@ -90,9 +103,9 @@ def _check_format(settings: MergedSettings) -> None:
         settings.refuse("format_version", "setting-conflict", message, "Keep 'format_version' alone.")
 
 
-def _exclude(settings: MergedSettings, key: str, other: str, hint: str, said: str = "") -> None:
+def _exclude(settings: MergedSettings, key: str, other: str, hint: str, written_as: str = "") -> None:
     where = settings.where(other.partition(":")[0])
-    settings.refuse(key, "setting-conflict", f"'{said or key}' cannot be combined with '{other}' {where}", hint)
+    settings.refuse(key, "setting-conflict", f"'{written_as or key}' cannot be combined with '{other}' {where}", hint)
 
 
 def _has(settings: MergedSettings, key: str) -> bool:
@@ -159,7 +172,7 @@ def _check_deletes(settings: MergedSettings) -> None:
         on_fail = item.child("on_fail") if isinstance(item.value, dict) else None
         if on_fail is not None and on_fail.value in _TAKES_OUT:
             key, value = ("history", "changes") if closed else ("deletes", "close")
-            said = f"'{key}: {value}' {settings.where(key)}"
-            message = f"'on_fail: {on_fail.value}' cannot be combined with {said}"
+            closing_setting = f"'{key}: {value}' {settings.where(key)}"
+            message = f"'on_fail: {on_fail.value}' cannot be combined with {closing_setting}"
             hint = "A row that is taken out would count as deleted: set on_fail: warn or fail."
             on_fail.report("setting-conflict", message, hint)

@@ -23,7 +23,7 @@ from engine.compile.config.config_layers import call_layers, check_own, folder_l
 from engine.compile.config.key_combinations import check_combinations, check_history, unfit_keys
 from engine.compile.config.operation_config import read_operation, read_state_partitions
 from engine.compile.config.stream_config import StreamConfig, WindowConfig, read_streams, read_windows_config
-from engine.compile.config.winning_values import MergedSettings, NamedColumn, merged
+from engine.compile.config.winning_values import MergedSettings, NamedColumn, merge_settings
 from engine.compile.config.write_config import read_write
 from engine.compile.nodes.acknowledged_warnings import KEY as ACKNOWLEDGE
 from engine.compile.nodes.acknowledged_warnings import Acknowledgement, read_acknowledgements
@@ -50,7 +50,7 @@ class ModelConfig:
     Attributes:
         places: where each setting is; those of a stream as `streams.<name>.<key>`, of a column as
             `columns.<name>` and `columns.<name>.type`.
-        named: the columns that settings name, to be looked for in the SELECT.
+        named_columns: the columns that settings name, to be looked for in the SELECT.
     """
 
     materialized: Materialized
@@ -72,7 +72,7 @@ class ModelConfig:
     alias_place: Location | None = None
     state_partitions: int | None = None
     places: Mapping[str, Location] = field(default_factory=dict)
-    named: tuple[NamedColumn, ...] = ()
+    named_columns: tuple[NamedColumn, ...] = ()
     acknowledged: tuple[Acknowledgement, ...] = ()
 
 
@@ -81,17 +81,17 @@ def model_config(
     model: ModelFile,
     calls: list[dict[str, Any]],
     values: ValueRenderer,
-    found: list[Diagnostic],
+    diagnostics: list[Diagnostic],
     *,
     certain: bool = True,
 ) -> ModelConfig:
     """Merge and check settings; `certain` False: header or config() could not be read, so nothing seems missing."""
-    defaults = [values.rendered(layer) for layer in folder_layers(project, model, found)]
-    own = [values.rendered(layer) for layer in call_layers(model, calls, found)]
+    defaults = [values.rendered(layer) for layer in folder_layers(project, model, diagnostics)]
+    own = [values.rendered(layer) for layer in call_layers(model, calls, diagnostics)]
     if model.header is not None:
-        own.insert(0, values.rendered(Section.of(model.header, found, model.name)))
+        own.insert(0, values.rendered(Section.of_document(model.header, diagnostics, model.name)))
     check_own(own)
-    return _interpret(merged(model, defaults, own, found), certain=certain)
+    return _interpret(merge_settings(model, defaults, own, diagnostics), certain=certain)
 
 
 def _interpret(settings: MergedSettings, *, certain: bool) -> ModelConfig:
@@ -124,7 +124,7 @@ def _interpret(settings: MergedSettings, *, certain: bool) -> ModelConfig:
         alias_place=keys["alias"].place if "alias" in keys else None,
         state_partitions=read_state_partitions(keys.get("state_store")),
         places=_places(settings, streams, described),
-        named=tuple(settings.named),
+        named_columns=tuple(settings.named_columns),
         acknowledged=read_acknowledgements(keys.get(ACKNOWLEDGE) if ACKNOWLEDGE in settings.own else None, MODEL),
     )
 
@@ -172,10 +172,10 @@ def _materialized(section: Section | None, streams: bool) -> Materialized:
 
 def _check_kind(settings: MergedSettings, materialized: Materialized, streams: bool) -> None:
     keys = settings.keys
-    streaming, stored = materialized.traits.streaming, materialized.traits.in_catalog
+    streaming, in_catalog = materialized.traits.streaming, materialized.traits.in_catalog
     if streaming and not streams:
         _no_streams(settings)
-    if not streaming and streams and stored:
+    if not streaming and streams and in_catalog:
         where = "" if "materialized" in settings.own else f" (from {keys['materialized'].place})"
         message = f"a {materialized} cannot read streams"
         hint = f"Remove 'materialized: {materialized}'{where}, or the streams."
@@ -187,16 +187,16 @@ def _check_kind(settings: MergedSettings, materialized: Materialized, streams: b
 
 
 def _no_streams(settings: MergedSettings) -> None:
-    said = settings.keys["materialized"]
+    section = settings.keys["materialized"]
     hint = "List its streaming inputs, such as 'streams: [flights]', or set 'materialized: table'."
     message = "a streaming table lists no streams"
     if "materialized" in settings.own:
-        said.report("streams-missing", message, hint)
+        section.report("streams-missing", message, hint)
         return
     model = settings.model
     place = Location(model.file)
-    message = f"{message} (materialized: streaming_table comes from {said.place})"
-    settings.found.append(Diagnostic("streams-missing", message, hint, node=model.name, location=place))
+    message = f"{message} (materialized: streaming_table comes from {section.place})"
+    settings.diagnostics.append(Diagnostic("streams-missing", message, hint, node=model.name, location=place))
 
 
 def _alias(section: Section | None) -> str | None:

@@ -15,7 +15,7 @@ from engine.compile.sql.token_checks import VARIABLE, VARIABLE_HINT, variable
 from engine.compile.templates.template_names import THIS
 from engine.compile.types import cron
 from engine.errors import Diagnostic, Level
-from engine.project.yaml_section import Section, shown
+from engine.project.yaml_section import Section, quote_text
 from engine.schema.stream_keys import PERSIST_DOCS, STATE_STORE
 from engine.times import duration_seconds, parse_duration
 
@@ -50,7 +50,7 @@ def read_operation(settings: MergedSettings) -> Operation:
     )
 
 
-def placed(operation: Operation, table: str) -> Operation:
+def with_table_name(operation: Operation, table: str) -> Operation:
     mine = f"`{THIS}`"
     return replace(
         operation,
@@ -79,10 +79,12 @@ def _trigger(section: Section | None) -> Trigger:
         return Trigger()
     if text == TriggerKind.ONCE:
         message = "trigger 'once' reads all unread data in one micro-batch, which changes which rows are late"
-        section.found.append(Diagnostic("trigger-once", message, _ONCE, Level.WARNING, section.node, section.place))
+        section.diagnostics.append(
+            Diagnostic("trigger-once", message, _ONCE, Level.WARNING, section.node, section.place)
+        )
         return Trigger(TriggerKind.ONCE)
     if text.startswith("continuous"):
-        section.report("trigger-continuous", f"the trigger {shown(text)} cannot be run", _CONTINUOUS)
+        section.report("trigger-continuous", f"the trigger {quote_text(text)} cannot be run", _CONTINUOUS)
         return Trigger()
     every = _EVERY.fullmatch(text)
     interval = parse_duration(every[1]) if every else None
@@ -95,12 +97,12 @@ def _trigger(section: Section | None) -> Trigger:
 def _no_trigger(section: Section, text: str, every: re.Match[str] | None) -> None:
     if every:
         hint = "Write a number and a unit: every 30 seconds, every 10 minutes."
-        section.report("bad-duration", f"{shown(every[1])} is not a duration", hint)
+        section.report("bad-duration", f"{quote_text(every[1])} is not a duration", hint)
         return
     hint = f"Write 'every {text}'." if parse_duration(text) else _TRIGGERS
     if text.replace("_", "").replace(" ", "") == "availablenow":
         hint = "Remove it: build and run always do that."
-    section.report("bad-value", f"{shown(text)} is not a trigger", hint)
+    section.report("bad-value", f"{quote_text(text)} is not a trigger", hint)
 
 
 def _schedule(section: Section | None) -> str | None:
@@ -109,7 +111,7 @@ def _schedule(section: Section | None) -> str | None:
         return None
     fault = cron.fault(text)
     if fault:
-        section.report("schedule-syntax", f"{shown(text)} is not a schedule: {fault}", _CRON)
+        section.report("schedule-syntax", f"{quote_text(text)} is not a schedule: {fault}", _CRON)
         return None
     return text
 
@@ -126,7 +128,7 @@ def _renamed_from(section: Section | None) -> str:
     text = section.text().strip() if section else ""
     if section is not None and text and not _TABLE.fullmatch(text):
         hint = "Write the name of the model, or of its table with or without its schema: renamed_from: main.old_orders."
-        section.report("bad-value", f"{shown(text)} is not the name of a model or table", hint)
+        section.report("bad-value", f"{quote_text(text)} is not the name of a model or table", hint)
         return ""
     return text
 
@@ -136,9 +138,9 @@ def _hooks(section: Section | None) -> tuple[str, ...]:
     for item in section.items() if section else ():
         text = item.text().strip()
         if text and not _is_sql(text):
-            item.report("sql-syntax", f"{shown(text)} cannot be read", "Write one SQL statement in each item.")
-        elif found := variable(text):
-            item.report("spark-variable", VARIABLE.format(found), VARIABLE_HINT)
+            item.report("sql-syntax", f"{quote_text(text)} cannot be read", "Write one SQL statement in each item.")
+        elif variable_name := variable(text):
+            item.report("spark-variable", VARIABLE.format(variable_name), VARIABLE_HINT)
         elif sets_wap(text):
             item.report("setting-wap", WAP_MESSAGE.format("this hook"), WAP_HINT)
         elif text:
@@ -159,8 +161,8 @@ def _persist_docs(section: Section | None) -> PersistDocs:
     if section is None:
         return PersistDocs()
     if not isinstance(section.value, dict):
-        said = section.boolean(otherwise=True)
-        return PersistDocs(said, said)
+        is_persisted = section.boolean(otherwise=True)
+        return PersistDocs(is_persisted, is_persisted)
     section.check_keys(PERSIST_DOCS)
     relation, columns = section.child("relation"), section.child("columns")
     return PersistDocs(

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from engine.compile.config.window_config import split_arguments
 from engine.compile.config.winning_values import MergedSettings
-from engine.project.yaml_section import Section, is_name, shown
+from engine.project.yaml_section import Section, is_name, quote_text
 from engine.relations import Partition, SortColumn
 
 _CALL = re.compile(r"(?P<transform>\w++)\s*+\(\s*+(?P<arguments>[^()]*+)\)")
@@ -41,7 +41,7 @@ def read_sort(settings: MergedSettings) -> tuple[SortColumn, ...]:
     for item, text in _texts(section):
         match = _SORT.fullmatch(text)
         if match is None:
-            item.report("bad-value", f"{shown(text)} is not a column to sort by", _SORT_FORMS)
+            item.report("bad-value", f"{quote_text(text)} is not a column to sort by", _SORT_FORMS)
             continue
         column = match["column"]
         if column.lower() in columns:
@@ -59,12 +59,12 @@ def _texts(section: Section | None) -> Iterator[tuple[Section, str]]:
 
 
 def _partition(item: Section, text: str) -> Partition | None:
-    named = _AS.fullmatch(text)
-    name = named["name"] if named else None
+    alias_match = _AS.fullmatch(text)
+    name = alias_match["name"] if alias_match else None
     if name is not None and not is_name(name):
         item.report("bad-name", f"'{name}' is not a name", "Use lower-case letters, digits and underscores.")
         name = None
-    return _field(item, named["field"] if named else text, name)
+    return _field(item, alias_match["field"] if alias_match else text, name)
 
 
 def _field(item: Section, text: str, name: str | None) -> Partition | None:
@@ -76,7 +76,7 @@ def _field(item: Section, text: str, name: str | None) -> Partition | None:
         arguments = [a.strip().strip("`") for a in match["arguments"].split(",")]
         if _ARGUMENTS.get(transform) == len(arguments) and re.fullmatch(r"\w+", arguments[-1]):
             return _transformed(item, transform, arguments, name)
-    item.report("bad-value", f"{shown(text)} is not a partition field", _PARTITION_FORMS)
+    item.report("bad-value", f"{quote_text(text)} is not a partition field", _PARTITION_FORMS)
     return None
 
 
@@ -90,13 +90,13 @@ def _transformed(item: Section, transform: str, arguments: list[str], name: str 
     return Partition(transform, column, int(number), name)
 
 
-def _check_clash(item: Section, partition: Partition, others: list[Partition]) -> None:
+def _check_clash(item: Section, partition: Partition, partitions: list[Partition]) -> None:
     """Iceberg takes one field a meaning, one transform of time a column, and each name once."""
-    for other in others:
+    for other in partitions:
         if _meaning(partition) == _meaning(other):
             both_times = partition.transform in _TIMES and partition.transform != other.transform
-            what = "by two units of time" if both_times else "in the same way"
-            message = f"'{partition.column}' is partitioned by twice, {what}"
+            way = "by two units of time" if both_times else "in the same way"
+            message = f"'{partition.column}' is partitioned by twice, {way}"
             item.report("partition-clash", message, "Keep the finer one.")
             return
         if partition.field_name.lower() == other.field_name.lower():

@@ -27,7 +27,7 @@ _BY_LOWER = {key.lower(): key for key in DEFAULTS}
 # Rows go to a branch or wait as a snapshot of nobody: Iceberg's streams ignore the one and obey the other (measured).
 WAP = "spark.wap."
 _SET_WAP = re.compile(r"\s*set\s+`?spark\.wap\.", re.IGNORECASE)
-WAP_MESSAGE = "{} sends rows past the table's readers, where the engine does not find its commits again"
+WAP_MESSAGE = "{} writes rows that readers do not see, in commits that Headrace cannot recognize"
 WAP_HINT = "Remove it; 'publish: on_tests_pass' of a model keeps rows from readers until its tests have passed."
 # A secret where its value will be; the last part is another one in each process.
 _PLACEHOLDER = re.compile(r"<secret (\S+) [0-9a-f]+/\d+>")
@@ -56,7 +56,7 @@ def recorded_first(key: str) -> bool:
 
 def meaning(conf: Mapping[str, str], pre_hook: Iterable[str]) -> dict[str, Any]:
     """The settings among the facts of a model: those that may change rows and differ from their default."""
-    chosen = {}
+    effective_conf = {}
     for key, value in conf.items():
         if changes_nothing(key) or key.lower() == TIME_ZONE.lower():
             continue
@@ -65,10 +65,10 @@ def meaning(conf: Mapping[str, str], pre_hook: Iterable[str]) -> dict[str, Any]:
         if recorded_first(name) or text.lower() in {"true", "false"}:
             text, default = text.lower(), default.lower()
         if name not in DEFAULTS or text != default:
-            chosen[name] = text
+            effective_conf[name] = text
     # Late: targets are read where nothing is compiled, and it imports sqlglot.
     from engine.compile.sql.normalize import spelling_of
 
     hooks = [spelling_of(text) for text in pre_hook if not _OF_TABLES.match(text)]
-    settings: dict[str, Any] = {"conf": chosen, "pre_hook": hooks}
+    settings: dict[str, Any] = {"conf": effective_conf, "pre_hook": hooks}
     return {key: value for key, value in settings.items() if value}

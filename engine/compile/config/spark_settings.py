@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Final
 
-from engine.secrets import names_secret_setting
+from engine.secrets.scrubber import names_secret_setting
 
 # Of Spark's core: its processes, their machines and memory, what they tell; a name with a dot is a prefix.
 _CORE: Final = """
@@ -77,14 +77,15 @@ subexpressionElimination.cache. subquery. thriftServer. thriftserver. ui. wareho
 """
 
 
-def _listed(prefix: str, names: str) -> tuple[frozenset[str], tuple[str, ...]]:
+def _names_and_prefixes(prefix: str, names: str) -> tuple[frozenset[str], tuple[str, ...]]:
     """The whole names of a list, and its prefixes, in lower case."""
-    found = [f"{prefix}{name}".lower() for name in names.split()]
-    return frozenset(n for n in found if n[-1] != "."), tuple(n for n in found if n[-1] == ".")
+    full_names = [f"{prefix}{name}".lower() for name in names.split()]
+    return frozenset(n for n in full_names if n[-1] != "."), tuple(n for n in full_names if n[-1] == ".")
 
 
 _HARMLESS: Final = tuple(
-    _listed(prefix, names) for prefix, names in (("spark.", _CORE), ("spark.hadoop.", _HADOOP), ("spark.sql.", _SQL))
+    _names_and_prefixes(prefix, names)
+    for prefix, names in (("spark.", _CORE), ("spark.hadoop.", _HADOOP), ("spark.sql.", _SQL))
 )
 # Spark ignores what does not begin so.
 _OF_SPARK: Final = "spark."

@@ -10,17 +10,16 @@ from engine.compile.nodes.manifest import Watermark
 from engine.compile.nodes.model_settings import OnNull, OnUpstreamDelete
 from engine.compile.sql.parse import is_expression
 from engine.errors import Diagnostic, Location
-from engine.project.yaml_section import UNKNOWN, Section, shown
+from engine.project.yaml_section import UNKNOWN, Section, quote_text
 from engine.schema.stream_keys import STREAM, WATERMARK
 from engine.sources import OnBadRecord
+from engine.times import parse_duration
 
 _WATERMARK = re.compile(r"(?P<what>.*\S)\s+delay\s+(?P<delay>\S.*)", re.IGNORECASE | re.DOTALL)
 _NAMED = re.compile(r"(?P<sql>.*\S)\s+as\s+(?P<name>`?\w+`?)", re.IGNORECASE | re.DOTALL)
-_FORMS = "Write 'scheduled_at delay 30 minutes', or '<SQL> as scheduled_at delay 30 minutes'."
-_NAMES = (
-    r"Put a column name with a space in backticks (`Start Time` delay 30 minutes), or name an expression: "
-    "'<SQL> as scheduled_at delay 30 minutes'."
-)
+_FORMS = "Write '<column> delay <interval>', or '<SQL> as <name> delay <interval>'."
+_DELAY = "10 minutes"
+_INTERVAL = re.compile(r"(?<!\d)\d+\s*[a-z]+(?:\s+\d+\s*[a-z]+)*", re.IGNORECASE)
 # What other engines call a stream of a table's changes.
 _CHANGES = "changes"
 _CALL = re.compile(r"(?:ref|source)\s*\((.*)\)")
@@ -52,7 +51,7 @@ def read_streams(section: Section) -> tuple[StreamConfig, ...]:
         if first is not stream:
             message = f"the stream '{stream.name}' is listed twice"
             place = stream.location
-            section.found.append(
+            section.diagnostics.append(
                 Diagnostic("duplicate-name", message, "Keep one of them.", node=section.node, location=place)
             )
     return tuple(streams.values())
@@ -75,21 +74,23 @@ def _stream(name: str, section: Section) -> StreamConfig:
     if section.empty:
         return StreamConfig(node_name(name), place)
     section.check_keys(STREAM, more=(_CHANGES,))
-    if (asked := section.child(_CHANGES)) is not None:
+    if (changes_section := section.child(_CHANGES)) is not None:
         hint = f"Keep the changes of '{name}' in a model, and read that: materialized: table, history: changes."
-        asked.report("unknown-key", f"{STREAM.what} has no key '{_CHANGES}'", hint, at_key=True)
+        changes_section.report("unknown-key", f"{STREAM.what} has no key '{_CHANGES}'", hint, at_key=True)
     watermark, dedup, files = (section.child(key) for key in ("watermark", "dedup", "max_files_per_trigger"))
     deletes, bad = section.child("on_upstream_delete"), section.child("on_bad_record")
     policy = deletes.choice(*OnUpstreamDelete) if deletes else ""
-    taken = bad.choice(*OnBadRecord) if bad else ""
+    bad_record_policy = bad.choice(*OnBadRecord) if bad else ""
     return StreamConfig(
         name=node_name(name),
         location=place,
         watermark=read_watermark(watermark) if watermark else None,
         dedup=tuple(item.text() for item in dedup.items()) if dedup else (),
         max_files_per_trigger=files.integer() if files else None,
-        on_upstream_delete=OnUpstreamDelete(policy) if policy in set(OnUpstreamDelete) else None,
-        on_bad_record=OnBadRecord(taken) if taken in set(OnBadRecord) else None,
+        on_upstream_delete=OnUpstreamDelete(policy) if policy and policy in set(OnUpstreamDelete) else None,
+        on_bad_record=OnBadRecord(bad_record_policy)
+        if bad_record_policy and bad_record_policy in set(OnBadRecord)
+        else None,
         places={key: part.key_place for key, part in section.mapping()} if isinstance(section.value, dict) else {},
     )
 
@@ -117,16 +118,37 @@ def read_watermark(section: Section) -> Watermark | None:
         return None
     match = _WATERMARK.fullmatch(text)
     if match is None:
-        section.report("watermark-syntax", f"{shown(text)} is not a watermark", _FORMS)
+        section.report("watermark-syntax", f"{quote_text(text)} is not a watermark", _with_delay(text))
         return None
     delay = section.holding(match["delay"].strip())
-    what = match["what"].strip()
-    named = _NAMED.fullmatch(what)
-    column = (named["name"] if named else what).strip().strip("`")
+    expression = match["what"].strip()
+    alias_match = _NAMED.fullmatch(expression)
+    column = (alias_match["name"] if alias_match else expression).strip().strip("`")
     if not re.fullmatch(r"\w+", column):
-        section.report("watermark-syntax", f"{shown(what)} is not a column name", _NAMES)
+        section.report(
+            "watermark-syntax", f"{quote_text(expression)} is not a column name", _name_hint(expression, match["delay"])
+        )
         return None
-    return _watermark(section, column, named["sql"].strip() if named else None, delay)
+    return _watermark(section, column, alias_match["sql"].strip() if alias_match else None, delay)
+
+
+def _with_delay(text: str) -> str:
+    """A hint for a watermark without the word `delay`, with its own column and interval."""
+    column = re.match(r"`[^`]+`|\w+(?![\w.(])", text)
+    if column is None or _INTERVAL.fullmatch(text):
+        return _FORMS
+    interval = _INTERVAL.search(text, column.end())
+    if interval is not None and parse_duration(interval[0]) is None:
+        return _FORMS
+    return f"Write '{column[0]} delay {interval[0] if interval else _DELAY}'."
+
+
+def _name_hint(expression: str, delay: str) -> str:
+    """A hint for an expression that has no name, or a column name that needs backticks."""
+    if re.fullmatch(r"\w+(?: \w+)+", expression):
+        return f"Write '`{expression}` delay {delay}'."
+    field = re.fullmatch(r"(?:\w+\.)+(\w+)", expression)
+    return f"Give it a name: '{expression} as {field[1] if field else 'event_time'} delay {delay}'."
 
 
 def _watermark_mapping(section: Section) -> Watermark | None:
@@ -134,7 +156,8 @@ def _watermark_mapping(section: Section) -> Watermark | None:
     keys = ("column", "as", "delay", "max_future", "on_null")
     column, sql, delay, future, null = (section.child(key) for key in keys)
     if column is None or delay is None:
-        section.report("missing-key", "a watermark needs 'column' and 'delay'", _FORMS)
+        hint = f"Write {{column: {column.text() if column else 'ts'}, delay: {delay.text() if delay else _DELAY}}}."
+        section.report("missing-key", "a watermark needs 'column' and 'delay'", hint)
         return None
     watermark = _watermark(section, column.text(), sql.text() if sql else None, delay)
     bound = future.duration() if future else ""
@@ -145,7 +168,7 @@ def _watermark_mapping(section: Section) -> Watermark | None:
 
 def _watermark(section: Section, column: str, sql: str | None, delay: Section) -> Watermark | None:
     if sql is not None and not is_expression(sql):
-        section.report("watermark-syntax", f"{shown(sql)} is not an SQL expression", _FORMS)
+        section.report("watermark-syntax", f"{quote_text(sql)} is not an SQL expression", _FORMS)
         return None
     if not column:
         return None

@@ -7,23 +7,30 @@ the window only (measured: reference of streaming rules, "what counts as a water
 
 from __future__ import annotations
 
+import difflib
 import re
 from dataclasses import dataclass
-
-from sqlglot import exp
 
 from engine.compile.config.stream_config import WindowConfig
 from engine.compile.nodes.manifest import Slot
 from engine.compile.nodes.model_settings import TimeWindow
 from engine.compile.sql.dialect import parse_text
 from engine.compile.sql.parse import is_expression
+from engine.compile.sql.query_nodes import column_names
 from engine.errors import Diagnostic, Location, ProjectError
-from engine.project.yaml_section import is_name, shown
+from engine.project.yaml_section import is_name, quote_text
 from engine.times import duration_seconds, parse_duration
 
 _CALL = re.compile(r"(tumbling|sliding|session)\s*\((.*)\)", re.IGNORECASE | re.DOTALL)
 _ARGUMENTS = {"tumbling": (2, 3), "sliding": (3, 4), "session": (2, 2)}
-_FORMS = "Write tumbling(ts, 1 hour), sliding(ts, 10 minutes, 5 minutes) or session(ts, 5 minutes)."
+_FORMS = "Write tumbling(ts, 1 hour), sliding(ts, 1 hour, 10 minutes) or session(ts, 5 minutes)."
+_DEFAULTS = {"tumbling": ["1 hour"], "sliding": ["1 hour", "10 minutes"], "session": ["5 minutes"]}
+# Names of the same windows in other systems.
+_OTHER_NAMES = {
+    **dict.fromkeys(("tumble", "fixed", "window", "time_window"), "tumbling"),
+    **dict.fromkeys(("hop", "hopping", "slide"), "sliding"),
+    **dict.fromkeys(("sessions", "session_window"), "session"),
+}
 _DURATION = "Write a number and a unit: 30 seconds, 10 minutes, 1 hour, 7 days."
 
 
@@ -44,62 +51,93 @@ class Edit:
     slots: tuple[Slot, ...] = ()
 
 
-def read_windows(configs: tuple[WindowConfig, ...], node: str, found: list[Diagnostic]) -> tuple[Window, ...]:
+def read_windows(configs: tuple[WindowConfig, ...], node: str, diagnostics: list[Diagnostic]) -> tuple[Window, ...]:
     windows = []
     for config in configs:
         try:
-            windows.append(_read(config))
+            windows.append(_read_window(config))
         except ProjectError as fault:
-            found += [diagnostic.at(config.location, node) for diagnostic in fault.diagnostics]
+            diagnostics += [diagnostic.at(config.location, node) for diagnostic in fault.diagnostics]
     return tuple(windows)
 
 
-def _read(config: WindowConfig) -> Window:
+def _read_window(config: WindowConfig) -> Window:
     if not is_name(config.name):
         hint = "Use lower-case letters, digits and underscores."
         raise ProjectError("bad-name", f"'{config.name}' is not a name", hint)
     match = _CALL.fullmatch(config.text.strip())
     if match is None:
-        raise ProjectError("window-syntax", f"{shown(config.text)} is not a window", _FORMS)
+        raise ProjectError("window-syntax", f"{quote_text(config.text)} is not a window", _hint_of_name(config.text))
     kind = match[1].lower()
     column, *lengths = split_arguments(match[2]) or [""]
     least, most = _ARGUMENTS[kind]
     if not least <= len(lengths) + 1 <= most:
-        raise ProjectError("window-syntax", f"{kind}() does not take {len(lengths) + 1} arguments", _FORMS)
+        hint = _hint_with_arguments(kind, column, lengths) if column else _FORMS
+        takes = f"{least} or {most}" if least < most else least
+        raise ProjectError("window-syntax", f"{kind}() takes {takes} arguments, not {len(lengths) + 1}", hint)
     if not is_expression(column):
-        raise ProjectError("window-syntax", f"{shown(column)} is not a column or expression", _FORMS)
+        raise ProjectError("window-syntax", f"{quote_text(column)} is not a column or expression", _FORMS)
     if kind == "session" and _is_gap(lengths[0]):
         return Window(config.name, TimeWindow(kind, column, lengths[0], varies=True), config.location)
     # The start, behind the others, may be negative, as in Spark.
     starts = most - 1 if kind != "session" else most
-    spans = [_length(text, signed=index + 1 == starts) for index, text in enumerate(lengths)]
-    _check_lengths(kind, spans)
-    return Window(config.name, _meant(kind, column, spans), config.location)
+    spans = [_read_length(text, signed=index + 1 == starts) for index, text in enumerate(lengths)]
+    _check_lengths(kind, column, lengths, spans)
+    return Window(config.name, _time_window(kind, column, spans), config.location)
+
+
+def _hint_of_name(text: str) -> str:
+    """A hint with the window that a misspelled name, or a name of another system, stands for."""
+    call = re.fullmatch(r"(\w+)\s*\((.*)\)", text.strip(), re.DOTALL)
+    column, *lengths = (split_arguments(call[2]) if call else []) or [""]
+    if call is None or not column:
+        return _FORMS
+    name = call[1].lower()
+    kinds = [_OTHER_NAMES[name]] if name in _OTHER_NAMES else difflib.get_close_matches(name, _ARGUMENTS, 1)
+    return _hint_with_arguments(kinds[0], column, lengths) if kinds else _FORMS
+
+
+def _hint_with_arguments(kind: str, column: str, lengths: list[str]) -> str:
+    """A hint with a window of a kind, and the arguments that were written as far as it takes them."""
+    least, most = _ARGUMENTS[kind]
+    if kind == "sliding" and lengths and len(lengths) + 1 < least:
+        return f"Add the slide as the third argument, or write tumbling({column}, {lengths[0]})."
+    if kind == "sliding":
+        # Flink has the slide before the size.
+        lengths = [*sorted(lengths[:2], key=_seconds, reverse=True), *lengths[2:]]
+    if len(lengths) + 1 > most:
+        lengths = lengths[: least - 1]
+    return f"Write {kind}({', '.join([column, *(lengths or _DEFAULTS[kind])])})."
+
+
+def _seconds(text: str) -> float:
+    length = parse_duration(text.strip("'\""))
+    return duration_seconds(length) if length else 0
 
 
 def _is_gap(text: str) -> bool:
     """Whether the gap of a session is an expression: it then may differ from row to row."""
     if parse_duration(text.strip("'\"")) or not is_expression(text):
         return False
-    return parse_text(f"SELECT {text}").find(exp.Column) is not None
+    return any(column_names(parse_text(f"SELECT {text}")))
 
 
-def _length(text: str, *, signed: bool) -> str:
+def _read_length(text: str, *, signed: bool) -> str:
     bare = text.strip("'\"").strip()
     negative = signed and bare.startswith("-")
     length = parse_duration(bare.removeprefix("-") if negative else bare)
     if length is None:
-        raise ProjectError("bad-duration", f"{shown(text)} is not a duration", _DURATION)
+        raise ProjectError("bad-duration", f"{quote_text(text)} is not a duration", _DURATION)
     return f"-{length}" if negative else length
 
 
-def _check_lengths(kind: str, spans: list[str]) -> None:
+def _check_lengths(kind: str, column: str, lengths: list[str], spans: list[str]) -> None:
     size, *rest = [abs(duration_seconds(span)) for span in spans]
     slide = rest.pop(0) if kind == "sliding" else size
     if size == 0 or slide == 0:
         raise ProjectError("bad-duration", "window and slide must be greater than zero", "Write at least 1 second.")
     if slide > size:
-        hint = "Make the slide at most as long as the window; otherwise rows between two windows are lost."
+        hint = f"The order is time, size, slide: sliding({column}, {lengths[1]}, {lengths[0]})."
         raise ProjectError("window-syntax", "the slide is longer than the window", hint)
     if rest and rest[0] >= slide:
         hint = (
@@ -109,7 +147,7 @@ def _check_lengths(kind: str, spans: list[str]) -> None:
         raise ProjectError("window-syntax", "the start is not shorter than the slide", hint)
 
 
-def _meant(kind: str, time: str, lengths: list[str]) -> TimeWindow:
+def _time_window(kind: str, time: str, lengths: list[str]) -> TimeWindow:
     size, *rest = lengths
     slide = rest.pop(0) if kind == "sliding" else ""
     return TimeWindow(kind, time, size, slide, rest[0] if rest else "")

@@ -10,7 +10,7 @@ from typing import Any
 from engine.compile.config.column_config import read_meta, read_tag
 from engine.errors import Diagnostic, Location
 from engine.project import ModelFile
-from engine.project.yaml_section import Section, shown
+from engine.project.yaml_section import Section, quote_text
 
 _UNSAID: tuple[object, ...] = (None, False, "false", [], {})
 # In backquotes or without, as in SQL; a name of several words needs neither there.
@@ -32,8 +32,8 @@ class MergedSettings:
     keys: dict[str, Section]
     own: frozenset[str]
     layers: list[Section]
-    found: list[Diagnostic]
-    named: list[NamedColumn] = field(default_factory=list)
+    diagnostics: list[Diagnostic]
+    named_columns: list[NamedColumn] = field(default_factory=list)
 
     @property
     def tags(self) -> tuple[str, ...]:
@@ -84,14 +84,14 @@ class MergedSettings:
         if match is None:
             if text:
                 hint = f"Write a list: {key}: [{text}]." if "," in text else "Name a column of the SELECT."
-                item.report("bad-value", f"{shown(text)} is not a column", hint)
+                item.report("bad-value", f"{quote_text(text)} is not a column", hint)
             return ""
         column = match[1] or match[2]
         self.name(key, column, item)
         return column
 
     def name(self, key: str, column: str, at: Section) -> None:
-        self.named.append(NamedColumn(key, column, at.place))
+        self.named_columns.append(NamedColumn(key, column, at.place))
 
     def where(self, key: str) -> str:
         place = self.keys[key].key_place
@@ -105,18 +105,18 @@ class MergedSettings:
             return
         message = f"{message} ('{key}' comes from {section.key_place})"
         place = Location(self.model.file)
-        self.found.append(Diagnostic(code, message, hint, node=self.model.name, location=place))
+        self.diagnostics.append(Diagnostic(code, message, hint, node=self.model.name, location=place))
 
     def places(self) -> Iterator[tuple[str, Location]]:
         for key, section in self.keys.items():
             yield key, section.key_place
 
 
-def merged(
-    model: ModelFile, defaults: Sequence[Section], own: Sequence[Section], found: list[Diagnostic]
+def merge_settings(
+    model: ModelFile, defaults: Sequence[Section], own: Sequence[Section], diagnostics: list[Diagnostic]
 ) -> MergedSettings:
     """A deeper folder wins over one around it, and the model over all; tags and meta add up."""
     layers = [*defaults, *own]
     keys = {k: s for layer in layers for k, s in layer.mapping() if not s.empty}
-    said = frozenset(k for layer in own for k, s in layer.mapping() if not s.empty)
-    return MergedSettings(model, keys, said, layers, found)
+    own_keys = frozenset(k for layer in own for k, s in layer.mapping() if not s.empty)
+    return MergedSettings(model, keys, own_keys, layers, diagnostics)

@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
+from typing import TypeVar
+
 from engine.compile.config.condition_config import read_condition
 from engine.compile.config.partition_config import read_partitions, read_sort
 from engine.compile.config.winning_values import MergedSettings
 from engine.compile.nodes.model_settings import (
     Deletes,
     History,
-    OnEmptyExtract,
-    OnSchemaChange,
     OutputMode,
-    Overwrite,
-    Publish,
-    Refresh,
     Write,
 )
 from engine.project.yaml_section import Section, is_plain
 from engine.spark_options import ICEBERG_WRITE, option_faults, property_fault
 from engine.times import duration_seconds
 
+_Word = TypeVar("_Word", bound=StrEnum)
 _DEFAULT = Write()
 # What the writer sets itself; anything else goes to Spark as it is.
 _OWN_OPTIONS = ("branch", "overwrite-mode", "validate-from-snapshot-id")
@@ -44,22 +43,25 @@ def read_write(settings: MergedSettings) -> Write:
         history=history,
         check=() if check_all else settings.columns("check"),
         check_all=check_all,
-        deletes=Deletes(settings.word("deletes", *Deletes) or deletes),
-        on_empty_extract=OnEmptyExtract(
-            settings.word("on_empty_extract", *OnEmptyExtract) or _DEFAULT.on_empty_extract
-        ),
+        deletes=_word_setting(settings, "deletes", deletes),
+        on_empty_extract=_word_setting(settings, "on_empty_extract", _DEFAULT.on_empty_extract),
         sort_by=read_sort(settings),
         exclude=_exclude(settings),
         deletes_remembered=_deletes_remembered(settings.get("deletes_remembered")),
-        overwrite=Overwrite(settings.word("overwrite", *Overwrite) or _DEFAULT.overwrite),
-        refresh=Refresh(settings.word("refresh", *Refresh) or _DEFAULT.refresh),
+        overwrite=_word_setting(settings, "overwrite", _DEFAULT.overwrite),
+        refresh=_word_setting(settings, "refresh", _DEFAULT.refresh),
         write_options=_write_options(settings.get("write_options")),
         format_version=int(settings.word("format_version", "2", "3") or 0) or None,
-        on_schema_change=OnSchemaChange(
-            settings.word("on_schema_change", *OnSchemaChange) or _DEFAULT.on_schema_change
-        ),
-        publish=Publish(settings.word("publish", *Publish) or _DEFAULT.publish),
+        on_schema_change=_word_setting(settings, "on_schema_change", _DEFAULT.on_schema_change),
+        publish=_word_setting(settings, "publish", _DEFAULT.publish),
     )
+
+
+def _word_setting(settings: MergedSettings, key: str, default: _Word) -> _Word:
+    """The word of a setting, of the kind of its default."""
+    kind = type(default)
+    word = settings.word(key, *kind) if key in settings.keys else ""
+    return kind(word) if word else default
 
 
 def _output_mode(settings: MergedSettings) -> OutputMode | None:
@@ -91,7 +93,7 @@ def _checks_all(settings: MergedSettings) -> bool:
 
 def _exclude(settings: MergedSettings) -> tuple[str, ...]:
     """The columns that are kept out; what identifies rows or orders files has to be in the table."""
-    needed = {name.column.lower(): name.key for name in reversed(settings.named) if name.key in _KEPT}
+    needed = {name.column.lower(): name.key for name in reversed(settings.named_columns) if name.key in _KEPT}
     places = settings.column_places("exclude")
     for column, item in places:
         key = needed.get(column.lower())
@@ -122,11 +124,11 @@ def _write_options(section: Section | None) -> dict[str, str]:
     options, parts = {}, {}
     for key, part in section.mapping() if section else ():
         if key.lower() in _OWN_OPTIONS or key.lower().startswith(_OWN_SUMMARY):
-            part.report("bad-value", f"the option '{key}' is set by the engine", "Remove it.", at_key=True)
+            part.report("bad-value", f"the option '{key}' is set by Headrace", "Remove it.", at_key=True)
         else:
             options[key], parts[key] = part.option(), part
-    known = {key: value for key, value in options.items() if _is_checked(key, parts[key])}
-    for name, fault in option_faults(known, ICEBERG_WRITE, "Iceberg's writer"):
+    valid_options = {key: value for key, value in options.items() if _is_checked(key, parts[key])}
+    for name, fault in option_faults(valid_options, ICEBERG_WRITE, "Iceberg's writer"):
         at_key = fault.code != "bad-value"
         hint = fault.hint or "Remove it; properties of the table are written under 'table_properties:'."
         parts[name].report(fault.code, fault.message, hint, at_key=at_key)

@@ -15,8 +15,8 @@ from engine.errors import Location, near
 from engine.object_store.s3_settings import ANYWHERE, bucket_and_key, iceberg_properties, is_s3
 from engine.project.yaml_section import Section, is_plain
 from engine.schema.target_keys import CATALOG, CATALOG_PREFIXES, CATALOG_TYPES
-from engine.secrets import register_settings
-from engine.secrets.machine_logins import of_machine
+from engine.secrets.machine_logins import machine_gifts
+from engine.secrets.scrubber import register_settings
 from engine.secrets.secret_places import Gift
 
 SQLITE = "sqlite"
@@ -77,7 +77,7 @@ class Catalog:
             ProjectError: `env-missing`, a secret is not set; `secret-untrusted`.
         """
         if self.secrets:
-            self.secrets.require_trust((*of_machine(self.type, self.keys), *self._of_store()))
+            self.secrets.require_trust((*machine_gifts(self.type, self.keys), *self._of_store()))
         settings = self.secrets.resolved(self.keys, "catalog") if self.secrets else dict(self.keys)
         if self.store is not None:
             settings = {**iceberg_properties(self.store()), **settings}
@@ -86,8 +86,8 @@ class Catalog:
 
     def gifts(self) -> tuple[Gift, ...]:
         """What the block would give away; no secret is read."""
-        named = self.secrets.gifts(self.keys, "catalog") if self.secrets else ()
-        return (*named, *of_machine(self.type, self.keys), *self._of_store())
+        secret_gifts = self.secrets.gifts(self.keys, "catalog") if self.secrets else ()
+        return (*secret_gifts, *machine_gifts(self.type, self.keys), *self._of_store())
 
     def _of_store(self) -> tuple[Gift, ...]:
         """What goes with the login of the target's `s3:` to an endpoint that the catalog sets for itself."""
@@ -106,27 +106,29 @@ def load_catalog(
 ) -> Catalog:
     """Read the block; what is wrong is a finding, and the default takes the place of an unknown catalog."""
     kind = part.child("type")
-    chosen = kind.text() if kind else SQLITE
-    if kind and chosen in _OTHER_TYPES:
-        message = f"the catalog type '{chosen}' is not supported in this version"
-        kind.report("not-supported", message, _OTHER_TYPES[chosen])
+    catalog_type = kind.text() if kind else SQLITE
+    if kind and catalog_type in _OTHER_TYPES:
+        message = f"the catalog type '{catalog_type}' is not supported in this version"
+        kind.report("not-supported", message, _OTHER_TYPES[catalog_type])
         return default
     kinds = CATALOG.choices("type")
     if kind and kind.choice(*kinds) not in kinds:
         return default
-    if not _checked(part, chosen, secrets):
+    if not _check_block(part, catalog_type, secrets):
         return default
     name, path = part.child("name"), part.child("path")
-    named = (name.identifier() if name else "") or default.name
-    objects = _objects(part, chosen, store)
-    if chosen == SQLITE:
+    catalog_name = (name.identifier() if name else "") or default.name
+    objects = _table_files_address(part, catalog_type, store)
+    if catalog_type == SQLITE:
         place = folder(path, path.text() or ".engine/lake") if path else default.path
-        return Catalog(chosen, named, place, secrets=secrets, objects=objects, store=store)
+        return Catalog(catalog_type, catalog_name, place, secrets=secrets, objects=objects, store=store)
     keys = {key: value.option() for key, value in part.mapping() if key not in _OWN and is_plain(value.value)}
-    return Catalog(chosen, named, _warehouse(part, keys, folder), keys, part.place, secrets, objects, store)
+    return Catalog(
+        catalog_type, catalog_name, _warehouse(part, keys, folder), keys, part.place, secrets, objects, store
+    )
 
 
-def _objects(part: Section, chosen: str, store: ObjectStoreConfig | None) -> str:
+def _table_files_address(part: Section, catalog_type: str, store: ObjectStoreConfig | None) -> str:
     """Where the tables' files are in an object store; empty: not there, or the catalog places them itself."""
     value = part.child("warehouse")
     address = value.text() if value is not None and isinstance(value.value, str) else ""
@@ -136,59 +138,59 @@ def _objects(part: Section, chosen: str, store: ObjectStoreConfig | None) -> str
             return ""
         if store is not None:
             return f"s3://{'/'.join(bucket_and_key(address))}".rstrip("/")
-        if chosen == SQLITE or (chosen == "jdbc" and part.child("io-impl") is None):
+        if catalog_type == SQLITE or (catalog_type == "jdbc" and part.child("io-impl") is None):
             hint = "Add it: s3: {region: ..}, with a login, or 's3: {}' to use the role of the machine."
             value.report("missing-key", "'warehouse' is in an object store, and the target has no 's3'", hint)
         return ""
-    if value is not None and chosen == SQLITE:
+    if value is not None and catalog_type == SQLITE:
         hint = "Write s3://<bucket>/<folder>; a folder of this machine is below 'path'."
         value.report("bad-value", f"the 'warehouse' of a catalog of type sqlite is not '{address}'", hint)
     # A server knows warehouses by name, and places tables itself.
-    return ANYWHERE if chosen == "rest" and store is not None and not _is_folder(address, "") else ""
+    return ANYWHERE if catalog_type == "rest" and store is not None and not _is_folder(address, "") else ""
 
 
 def without_secrets(part: Section, secrets: SecretSettings) -> Section:
     """The block without secrets in what is shown of it."""
     if not isinstance(part.value, dict):
         return part
-    shown = {key: secrets.refuse(value) for key, value in part.mapping() if key in _SHOWN}
-    return part.holding({**part.value, **shown})
+    checked_values = {key: secrets.refuse(value) for key, value in part.mapping() if key in _SHOWN}
+    return part.holding({**part.value, **checked_values})
 
 
-def _checked(part: Section, chosen: str, secrets: SecretSettings | None) -> bool:
-    block = CATALOG_TYPES[chosen]
-    prefixes = CATALOG_PREFIXES[chosen]
-    before = len(part.found)
+def _check_block(part: Section, catalog_type: str, secrets: SecretSettings | None) -> bool:
+    block = CATALOG_TYPES[catalog_type]
+    prefixes = CATALOG_PREFIXES[catalog_type]
+    before = len(part.diagnostics)
     for key, value in part.mapping():
         if key in block.names or (key.startswith(prefixes) and key not in prefixes):
             continue
         hint = near(key, block.names)
         if key in CATALOG.names:
             hint = f"It is for {', '.join(name for name, other in CATALOG_TYPES.items() if key in other.names)}."
-        value.report("unknown-key", f"a catalog of type {chosen} has no key '{key}'", hint, at_key=True)
+        value.report("unknown-key", f"a catalog of type {catalog_type} has no key '{key}'", hint, at_key=True)
     for needed in block.keys:
         if needed.required and part.child(needed.name) is None:
-            message = f"a catalog of type {chosen} has no '{needed.name}'"
-            part.report("missing-key", message, f"Add {_EXAMPLES.get((chosen, needed.name), needed.example)}.")
+            message = f"a catalog of type {catalog_type} has no '{needed.name}'"
+            part.report("missing-key", message, f"Add {_EXAMPLES.get((catalog_type, needed.name), needed.example)}.")
     for _, value in part.mapping():
         if isinstance(value.value, str) and value.value.startswith(_ENVIRONMENT):
             hint = "Write \"{{ env_var('<name>') }}\": that holds for Spark and Python alike, and is masked."
             value.report("bad-value", f"'{value.name}' would make Java read an environment variable", hint)
     uri = part.child("uri")
-    begin = _ADDRESSES.get(chosen, ())
+    begin = _ADDRESSES.get(catalog_type, ())
     if begin and uri is not None and isinstance(uri.value, str) and not uri.value.startswith(begin):
-        uri.report("bad-value", *_wrong_kind(chosen, uri.value))
+        uri.report("bad-value", *_wrong_kind(catalog_type, uri.value))
     else:
-        check_catalog(chosen, part, secrets)
-    return len(part.found) == before
+        check_catalog(catalog_type, part, secrets)
+    return len(part.diagnostics) == before
 
 
-def _wrong_kind(chosen: str, uri: str) -> tuple[str, str]:
-    if chosen == "jdbc" and uri.startswith(("postgresql:", "postgres:")):
+def _wrong_kind(catalog_type: str, uri: str) -> tuple[str, str]:
+    if catalog_type == "jdbc" and uri.startswith(("postgresql:", "postgres:")):
         return "'uri' of a JDBC catalog begins with jdbc:", "Write jdbc:postgresql://<host>:5432/<database>."
-    message = f"'uri' must begin with {' or '.join(_ADDRESSES[chosen])}"
+    message = f"'uri' must begin with {' or '.join(_ADDRESSES[catalog_type])}"
     other = "Other databases than PostgreSQL are not supported."
-    return message, other if chosen == "jdbc" else "Write https://<host>/<path>."
+    return message, other if catalog_type == "jdbc" else "Write https://<host>/<path>."
 
 
 def _warehouse(part: Section, keys: dict[str, str], folder: Callable[[Section, str], Path]) -> Path:
@@ -199,16 +201,16 @@ def _warehouse(part: Section, keys: dict[str, str], folder: Callable[[Section, s
             continue
         text = value.text()
         if text.startswith("file:"):
-            path = local_paths.of_location(text)
+            path = local_paths.path_of_location(text)
             if path is None:
                 value.report("bad-value", f"'{text}' is not a folder of this machine", "Write file:///<folder>.")
                 return NOWHERE
             return folder(value, path)
         if _is_folder(text, keys.get("uri", "")):
-            found = folder(value, text)
+            warehouse_folder = folder(value, text)
             if name == "warehouse":
-                keys["warehouse"] = local_paths.iceberg(found)
-            return found
+                keys["warehouse"] = local_paths.iceberg(warehouse_folder)
+            return warehouse_folder
     return NOWHERE
 
 

@@ -41,12 +41,12 @@ class CompileContext:
 
 
 def share(
-    project: LoadedProject, target: Target, names: TemplateNames, values: ValueRenderer, found: list[Diagnostic]
+    project: LoadedProject, target: Target, names: TemplateNames, values: ValueRenderer, diagnostics: list[Diagnostic]
 ) -> CompileContext:
     sandbox = Sandbox(names.for_models())
-    found += sandbox.add_macros([*own_macros(), *project.macros])
-    declared = read_sources(project, target, values, found)
-    check_folder_defaults(project, found)
+    diagnostics += sandbox.add_macros([*own_macros(), *project.macros])
+    declared = read_sources(project, target, values, diagnostics)
+    check_folder_defaults(project, diagnostics)
     return CompileContext(
         project, target, names, values, sandbox, declared.sources, declared.tests, sources_whole=declared.whole
     )

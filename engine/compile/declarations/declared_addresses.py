@@ -9,7 +9,15 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from engine.addresses import BEGIN as POSTGRES
-from engine.addresses import AddressError, WebAddress, is_open, kafka_server, listed, postgres_address, web_address
+from engine.addresses import (
+    AddressError,
+    WebAddress,
+    is_open,
+    kafka_server,
+    postgres_address,
+    split_addresses,
+    web_address,
+)
 from engine.compile.templates.secret_settings import SecretSettings
 from engine.project.yaml_section import UNKNOWN, Section
 from engine.secrets.secret_places import MARK
@@ -20,6 +28,7 @@ _LIST: Final = (
     "Write <host>:<port>, with commas between several, in ASCII; a host in other letters in punycode (xn--..)."
 )
 _POSTGRES: Final = f"Write {POSTGRES}<host>:<port>/<database>, and set jdbc.user and jdbc.password."
+_DATABASE: Final = f"Write {POSTGRES}<host>:<port>/<database>, and set username and password."
 _REST: Final = f"{_WEB} A login is set by credential or token."
 _STORE: Final = f"{_WEB} A login is set by access_key_id and secret_access_key."
 # How templates begin and end.
@@ -32,14 +41,14 @@ def _with_login(text: str) -> object:
 
 
 def _brokers(text: str) -> object:
-    return [kafka_server(part) for part in listed(text)]
+    return [kafka_server(part) for part in split_addresses(text)]
 
 
 def _without_query(text: str) -> WebAddress:
-    found = web_address(text)
-    if found.query:
+    address = web_address(text)
+    if address.query:
         raise AddressError("contains ?, and paths are added behind it")
-    return found
+    return address
 
 
 def _store(text: str) -> object:
@@ -48,22 +57,22 @@ def _store(text: str) -> object:
     return text
 
 
-# By block: its address, how that is parsed and what to write.
-_BLOCKS: Final[Mapping[str, tuple[str, Parse, str]]] = {
-    "connections": ("bootstrap_servers", _brokers, _LIST),
-    "schema_registries": ("url", _with_login, _WEB),
-    "openlineage": ("url", _with_login, _WEB),
-    "alerts": ("url", web_address, _WEB),
-    "s3": ("endpoint", _store, _STORE),
+# By block: its addresses, how each is parsed and what to write.
+_BLOCKS: Final[Mapping[str, tuple[tuple[str, Parse, str], ...]]] = {
+    "connections": (("bootstrap_servers", _brokers, _LIST), ("uri", postgres_address, _DATABASE)),
+    "schema_registries": (("url", _with_login, _WEB),),
+    "openlineage": (("url", _with_login, _WEB),),
+    "alerts": (("url", web_address, _WEB),),
+    "s3": (("endpoint", _store, _STORE),),
 }
 
 
 def check_block(kind: str, part: Section, secrets: SecretSettings | None) -> None:
-    """Report the address of a block if clients could not connect to what it seems to name."""
-    key, parse, hint = _BLOCKS[kind]
-    if (value := part.child(key)) is not None:
-        for item in value.items() if isinstance(value.value, list) else (value,):
-            _check(item, parse, hint, secrets, key)
+    """Report the addresses of a block if clients could not connect to what they seem to name."""
+    for key, parse, hint in _BLOCKS[kind]:
+        if (value := part.child(key)) is not None:
+            for item in value.items() if isinstance(value.value, list) else (value,):
+                _check(item, parse, hint, secrets, key)
 
 
 def check_catalog(kind: str, part: Section, secrets: SecretSettings | None) -> None:

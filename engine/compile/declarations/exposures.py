@@ -24,7 +24,7 @@ def read_exposures(
     """All exposures of a project; what is wrong is added to `diagnostics`."""
     exposures: dict[str, Exposure] = {}
     for doc in project.exposures:
-        top = values.rendered(Section.of(doc, diagnostics))
+        top = values.rendered(Section.of_document(doc, diagnostics))
         top.check_keys(EXPOSURE_FILE)
         check_version(top)
         listed = top.child("exposures")
@@ -119,8 +119,8 @@ def _url(item: Section) -> str:
 
 
 def _reads(reads: Section, project: LoadedProject, nodes: Mapping[str, Node]) -> tuple[str, ...]:
-    found = (_read(part, project, nodes) for part in reads.items())
-    return tuple(dict.fromkeys(node for node in found if node))
+    node_ids = (_read(part, project, nodes) for part in reads.items())
+    return tuple(dict.fromkeys(node for node in node_ids if node))
 
 
 def _read(part: Section, project: LoadedProject, nodes: Mapping[str, Node]) -> str | None:

@@ -11,7 +11,7 @@ from engine.compile.sql.parse import is_expression
 from engine.errors import near
 from engine.project.yaml_section import Section
 from engine.schema.source_keys import AGE, FRESHNESS
-from engine.sources import ORIGIN, SourceSpec, answers_of, kind_of
+from engine.sources import ORIGIN, SourceSpec, kind_of, source_traits
 from engine.times import duration_seconds, duration_text
 
 _BOUNDS = ("warn_after", "error_after")
@@ -36,7 +36,7 @@ def read_freshness(part: Section, group: Section, spec: SourceSpec, columns: Ite
     where = bounds.child("filter")
     if where is not None and not is_expression(where.text()):
         where.report("condition-syntax", f"'filter' is not an SQL expression: {where.text()}", "Write status = 'done'.")
-    if not answers_of(spec.format).rows_wait:
+    if not source_traits(spec.format).rows_wait:
         hint = "Remove 'freshness'."
         message = f"a {spec.format} source has no unread data and no newest row"
         bounds.report("setting-conflict", message, hint, at_key=True)
@@ -47,7 +47,7 @@ def read_freshness(part: Section, group: Section, spec: SourceSpec, columns: Ite
     if warn and error and error.seconds < warn.seconds:
         bounds.report("bad-value", "'error_after' is shorter than 'warn_after'", "Make it the longer one.")
     field = loaded.text() if loaded else _when_it_came(spec)
-    if not field and (answers_of(spec.format).committed_at is None or where is not None):
+    if not field and (source_traits(spec.format).committed_at is None or where is not None):
         hint = "Add 'loaded_at_field: <column>', the time at which a row was written."
         bounds.report("setting-needs", "'freshness' needs 'loaded_at_field'", hint, at_key=True)
     ahead = bounds.child("max_future")
@@ -71,12 +71,12 @@ def _check_field(loaded: Section, columns: tuple[Column, ...]) -> None:
         loaded.report("condition-syntax", f"'loaded_at_field' is not an SQL expression: {text}", hint)
         return
     path = _PATH.fullmatch(text)
-    known = {column.name.lower(): column for column in columns}
-    if path is None or not known or path[1].lower() == ORIGIN:
+    columns_by_name = {column.name.lower(): column for column in columns}
+    if path is None or not columns_by_name or path[1].lower() == ORIGIN:
         return
-    column = known.get(path[1].lower())
+    column = columns_by_name.get(path[1].lower())
     if column is None:
-        loaded.report("unknown-column", f"the source has no column '{path[1]}'", near(path[1], known))
+        loaded.report("unknown-column", f"the source has no column '{path[1]}'", near(path[1], columns_by_name))
     elif column.type and "." not in text and column.type not in _TIMES:
         hint = f"Write an expression that gives a timestamp, such as timestamp_seconds({text})."
         loaded.report("bad-value", f"'{text}' is {column.type}, and no time", hint)
@@ -84,8 +84,8 @@ def _check_field(loaded: Section, columns: tuple[Column, ...]) -> None:
 
 def _when_it_came(spec: SourceSpec) -> str:
     kind = kind_of(spec.format)
-    found = _CAME.search(kind.origin(spec)) if kind else None
-    return f"{ORIGIN}.{found[1]}" if found else ""
+    match = _CAME.search(kind.origin(spec)) if kind else None
+    return f"{ORIGIN}.{match[1]}" if match else ""
 
 
 def _age(section: Section | None) -> Age | None:

@@ -23,7 +23,9 @@ def check_folders(section: Section, catalog: Catalog, state: str, master: str) -
         place = (spark.child("master") if spark else None) or section
         are = "are in folders" if len(local) > 1 else "is in a folder"
         message = f"{' and '.join(local)} {are} of this machine, and executors of {master} run on others"
-        place.found.append(Diagnostic("folder-not-shared", message, SHARED_HINT, node=place.node, location=place.place))
+        place.diagnostics.append(
+            Diagnostic("folder-not-shared", message, SHARED_HINT, node=place.node, location=place.place)
+        )
 
 
 def _local_folders(catalog: Catalog, state: str) -> Iterator[str]:

@@ -41,13 +41,13 @@ class DeclaredSources:
 
 
 def read_sources(
-    project: LoadedProject, target: Target, values: ValueRenderer, found: list[Diagnostic]
+    project: LoadedProject, target: Target, values: ValueRenderer, diagnostics: list[Diagnostic]
 ) -> DeclaredSources:
     sources: dict[str, Source] = {}
     tests: dict[str, tuple[TestConfig, ...]] = {}
     whole = project.sources_whole
     for doc in project.sources:
-        top = values.rendered(Section.of(doc, found))
+        top = values.rendered(Section.of_document(doc, diagnostics))
         top.check_keys(SOURCE_FILE)
         check_version(top)
         part = top.child("sources")
@@ -58,7 +58,7 @@ def read_sources(
                 elif source.id in sources:
                     message = f"the source '{source.name}' is declared twice"
                     hint = f"It is also declared in {sources[source.id].location}."
-                    found.append(Diagnostic("duplicate-name", message, hint, location=source.location))
+                    diagnostics.append(Diagnostic("duplicate-name", message, hint, location=source.location))
                 else:
                     sources[source.id], tests[source.id] = source, own
     return DeclaredSources(sources, tests, whole)
@@ -91,7 +91,7 @@ def _group(project: LoadedProject, target: Target, group: Section) -> list[_Test
 
 
 def _table(project: LoadedProject, target: Target, names: tuple[str, str], part: Section, group: Section) -> _Tested:
-    before, (source, name) = len(part.found), names
+    before, (source, name) = len(part.diagnostics), names
     part = msgspec.structs.replace(part, node=f"{source}.{name}")
     part.check_keys(SOURCE_TABLE, more=kind_keys(part))
     spec, declared = read_spec(project, part, target, f"{source}.{name}")
@@ -109,7 +109,7 @@ def _table(project: LoadedProject, target: Target, names: tuple[str, str], part:
         dedup.report("dedup-needs-watermark", f"dedup on '{part.node}' needs a watermark", hint, at_key=True)
     bounds = freshness_config.read_freshness(part, group, spec, declared)
     listed = read_acknowledgements(part.child(ACKNOWLEDGE), SOURCE_TABLE)
-    part.found[before:], acknowledged = acknowledge(listed, part.found[before:], f"{source}.{name}")
+    part.diagnostics[before:], acknowledged = acknowledge(listed, part.diagnostics[before:], f"{source}.{name}")
     result = Source(
         id=f"source.{source}.{name}",
         source=source,
@@ -121,7 +121,7 @@ def _table(project: LoadedProject, target: Target, names: tuple[str, str], part:
         watermark=event_time,
         dedup=tuple(item.text() for item in dedup.items()) if dedup else (),
         location=part.place,
-        broken=any(d.is_error for d in part.found[before:]),
+        broken=any(d.is_error for d in part.diagnostics[before:]),
         formats=formats_of(part),
         freshness=bounds,
         group=about.text() if (about := group.child("description")) else "",
@@ -136,45 +136,51 @@ def _table(project: LoadedProject, target: Target, names: tuple[str, str], part:
 
 def _check_targets(project: LoadedProject, part: Section) -> None:
     """Report targets that the project does not have: what is set for them would never count."""
-    declared, targets = Section.of(project.doc, []).child("targets"), part.child("targets")
-    known = [name for name, _ in declared.mapping()] if declared else [project.target or DEFAULT_TARGET]
+    declared, targets = Section.of_document(project.doc, []).child("targets"), part.child("targets")
+    target_names = [name for name, _ in declared.mapping()] if declared else [project.target or DEFAULT_TARGET]
     for name, section in targets.mapping() if targets else ():
-        if name not in known:
-            section.report("unknown-target", f"target '{name}' not found", near(name, known), at_key=True)
+        if name not in target_names:
+            section.report("unknown-target", f"target '{name}' not found", near(name, target_names), at_key=True)
 
 
 def _with_descriptions(
     declared: tuple[Column, ...], described: Described
 ) -> tuple[tuple[Column, ...], tuple[Column, ...]]:
     """The schema's columns with what is said of them; without a schema, a described name with a dot is a field."""
-    known = {column.name: column for column in declared}
+    columns_by_name = {column.name: column for column in declared}
     fields = []
     for column in described.columns:
         place = (described.places or {})[column.name]
         if column.renamed_from:
             message = "'renamed_from' renames a column of a model's table, and this is a source"
             place.report("renamed-from", message, "Remove it.", at_key=True)
-        if column.name in known:
-            _check_type(column, known[column.name], place)
-            known[column.name] = replace(known[column.name], description=column.description, meta=column.meta)
+        if column.name in columns_by_name:
+            _check_type(column, columns_by_name[column.name], place)
+            columns_by_name[column.name] = replace(
+                columns_by_name[column.name], description=column.description, meta=column.meta
+            )
         elif not declared:
             if "." in column.name:
                 fields.append(column)
-        elif (type_ := _type_of_field(column.name, known)) is not None:
+        elif (type_ := _type_of_field(column.name, columns_by_name)) is not None:
             fields.append(replace(column, type=type_))
             _check_type(column, fields[-1], place)
         else:
-            paths = [f"{name}.{field}" for name, one in known.items() for field, _ in members(normal(one.type or ""))]
+            paths = [
+                f"{name}.{field}"
+                for name, one in columns_by_name.items()
+                for field, _ in members(normal(one.type or ""))
+            ]
             message = f"the schema has no column '{column.name}'"
-            place.report("bad-value", message, near(column.name, [*known, *paths]), at_key=True)
-    columns = tuple(known.values()) if declared else tuple(c for c in described.columns if "." not in c.name)
+            place.report("bad-value", message, near(column.name, [*columns_by_name, *paths]), at_key=True)
+    columns = tuple(columns_by_name.values()) if declared else tuple(c for c in described.columns if "." not in c.name)
     return columns, tuple(fields)
 
 
-def _type_of_field(path: str, known: Mapping[str, Column]) -> str | None:
+def _type_of_field(path: str, columns_by_name: Mapping[str, Column]) -> str | None:
     """The type of a field of a column, by its path; None if there is none."""
     first, *rest = path.split(".")
-    column = next((one for name, one in known.items() if name.lower() == first.lower()), None)
+    column = next((one for name, one in columns_by_name.items() if name.lower() == first.lower()), None)
     return field_type(normal(column.type), rest) if column is not None and column.type and rest else None
 
 

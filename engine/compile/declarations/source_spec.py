@@ -20,9 +20,10 @@ from engine.project import LoadedProject
 from engine.project.project_files import inside
 from engine.project.yaml_section import UNKNOWN, Section
 from engine.schema.source_keys import READING
-from engine.sources import KINDS, Kind, OnBadRecord, SourceSpec, SpecFault, ValueForm, answers_of, kind_of
+from engine.sources import KINDS, Kind, OnBadRecord, SourceSpec, SpecFault, ValueForm, kind_of, source_traits
 from engine.sources.files.listing import base, is_uri
 from engine.sources.spec import BadRecordLimit, read_limit
+from engine.sources.traits import ChangeFeed
 
 # Keys that say how any source is read; a target may replace each.
 INDEPENDENT = tuple(key.name for key in READING.keys)
@@ -39,8 +40,8 @@ def kind_keys(part: Section) -> set[str]:
 
 
 def formats_of(part: Section) -> tuple[str, ...]:
-    said = (level.value.get("format") for level in _levels(part) if isinstance(level.value, dict))
-    return tuple(dict.fromkeys(name for name in said if isinstance(name, str)))
+    formats = (level.value.get("format") for level in _levels(part) if isinstance(level.value, dict))
+    return tuple(dict.fromkeys(name for name in formats if isinstance(name, str)))
 
 
 def _levels(part: Section) -> Iterator[Section]:
@@ -52,41 +53,48 @@ def _levels(part: Section) -> Iterator[Section]:
 def read_spec(
     project: LoadedProject, part: Section, target: Target, name: str
 ) -> tuple[SourceSpec, tuple[Column, ...]]:
-    source_credentials.report(_levels(part), {*INDEPENDENT, *kind_keys(part)} - {"schema"}, name)
-    chosen = {key: source_credentials.without(value) for key, value in _chosen(part, target.name).items()}
-    format_ = _format(chosen.get("format"), part, name)
+    source_credentials.report_credentials(_levels(part), {*INDEPENDENT, *kind_keys(part)} - {"schema"}, name)
+    sections = {
+        key: source_credentials.without_credentials(value)
+        for key, value in _sections_for_target(part, target.name).items()
+    }
+    format_ = _format(sections.get("format"), part, name)
     kind = kind_of(format_)
-    unknown = [key for key, value in chosen.items() if _unrendered(value.value)]
-    policy, stream, zone = (chosen.get(key) for key in ("on_bad_record", "stream", "timezone"))
-    schema = chosen.get("schema")
+    unknown = [key for key, value in sections.items() if _is_unrendered(value.value)]
+    policy, stream, zone = (sections.get(key) for key in ("on_bad_record", "stream", "timezone"))
+    schema = sections.get("schema")
     spec = SourceSpec(
         name=name,
         format=format_,
         schema=" ".join(schema.text().split()) if schema else "",
-        options={key: value.option() for key, value in chosen["options"].mapping()} if "options" in chosen else {},
+        options={key: value.option() for key, value in sections["options"].mapping()} if "options" in sections else {},
         timezone=_timezone(zone),
         on_bad_record=_on_bad_record(policy),
-        max_bad_records=_max_bad_records(chosen.get("max_bad_records")),
+        max_bad_records=_max_bad_records(sections.get("max_bad_records")),
         stream=stream.boolean() if stream else None,
-        settings=_settings(project, kind, chosen),
+        settings=_settings(project, kind, sections),
     )
-    _check_clearing(project, chosen, target)
-    ignored = {"unknown-option"} if _allows_unknown(chosen.get("allow_unknown_options"), format_) else set()
+    _check_clearing(project, sections, target)
+    ignored = {"unknown-option"} if _allows_unknown(sections.get("allow_unknown_options"), format_) else set()
     for fault in (
-        (*kind.faults(spec), *_unknown_names(spec, kind, target), *_refused(spec, kind, target)) if kind else ()
+        (*kind.faults(spec), *_unknown_names(spec, kind, target), *_refused_by_target(spec, kind, target))
+        if kind
+        else ()
     ):
         if fault.path[0] not in unknown and fault.code not in ignored:
-            _report(fault, chosen, part)
-    spec = with_schema_file(project, spec, chosen)
+            _report(fault, sections, part)
+    spec = with_schema_file(project, spec, sections)
     columns = _columns(spec, kind, schema, part)
-    if answers_of(format_).is_table and not columns and "table" in chosen:
-        _warn_of_unknown(chosen["table"], name)
+    if (feed := source_traits(format_).change_feed(spec)) is not None:
+        columns = _with_changes(columns, feed, sections["value"], part)
+    if source_traits(format_).is_table and not columns and "table" in sections:
+        _warn_of_unknown(sections["table"], name)
     return spec, columns
 
 
 def _allows_unknown(section: Section | None, format_: str) -> bool:
     allowed = section.boolean() if section else False
-    if section and allowed and answers_of(format_).closed_options:
+    if section and allowed and source_traits(format_).closed_options:
         message = f"'allow_unknown_options' has no effect on the format '{format_}', whose options are a closed list"
         section.report("setting-conflict", message, "Remove it.", at_key=True)
         return False
@@ -98,40 +106,45 @@ def _warn_of_unknown(table: Section, name: str) -> None:
     hint = (
         f"They are checked before the first batch. 'engine source inspect {name}' prints a declaration that has them."
     )
-    table.found.append(Diagnostic("unknown-columns", message, hint, Level.WARNING, table.node, table.place))
+    table.diagnostics.append(Diagnostic("unknown-columns", message, hint, Level.WARNING, table.node, table.place))
 
 
 def _unknown_names(spec: SourceSpec, kind: Kind, target: Target) -> Iterator[SpecFault]:
     value = spec.settings.get("value")
     registry = value.get("schema_registry") if isinstance(value, dict) else None
-    if answers_of(spec.format).is_table and not any(fault.path == ("table",) for fault in kind.faults(spec)):
+    if source_traits(spec.format).is_table and not any(fault.path == ("table",) for fault in kind.faults(spec)):
         yield from _other_catalog(spec, target)
-    for path, name, what, known in (
+    for path, name, noun, names_in_target in (
         (("connection",), spec.settings.get("connection"), "connection", target.connections),
         (("value", "schema_registry"), registry, "schema registry", target.registries),
     ):
-        if isinstance(name, str) and name and name not in known:
-            message = f"the target '{target.name}' has no {what} '{name}'"
-            key = "connections" if what == "connection" else "schema_registries"
+        if isinstance(name, str) and name and name not in names_in_target:
+            message = f"the target '{target.name}' has no {noun} '{name}'"
+            key = "connections" if noun == "connection" else "schema_registries"
             yield SpecFault(
-                path, message, near(name, known) or f"Add it under '{key}:' in the target.", "unknown-connection"
+                path,
+                message,
+                near(name, names_in_target) or f"Add it under '{key}:' in the target.",
+                "unknown-connection",
             )
 
 
 def _other_catalog(spec: SourceSpec, target: Target) -> Iterator[SpecFault]:
-    said = str(spec.settings["table"])
-    catalog, *rest = said.split(".")
+    table_name = str(spec.settings["table"])
+    catalog, *rest = table_name.split(".")
     # In a catalog that a server keeps they are the levels of a namespace.
     local = target.catalog.type == SQLITE
     if local and len(rest) == 2 and catalog != target.catalog.name:  # noqa: PLR2004 - namespace and name
-        message = f"'{said}' is in a catalog '{catalog}', and the target '{target.name}' has '{target.catalog.name}'"
+        message = (
+            f"'{table_name}' is in a catalog '{catalog}', and the target '{target.name}' has '{target.catalog.name}'"
+        )
         hint = "Tables of other catalogs are not supported: write <namespace>.<name>."
         yield SpecFault(("table",), message, hint, "not-supported")
 
 
-def _refused(spec: SourceSpec, kind: Kind, target: Target) -> Iterator[SpecFault]:
+def _refused_by_target(spec: SourceSpec, kind: Kind, target: Target) -> Iterator[SpecFault]:
     if target.require_replayable and not kind.REPLAYABLE:
-        message = f"the target '{target.name}' takes no {spec.format} source: its records cannot be read again"
+        message = f"the target '{target.name}' takes no {spec.format} source: its records cannot be re-read"
         hint = (
             f"Set another format for that target (targets: {{{target.name}: {{format: kafka, ...}}}}), or remove "
             "'require_replayable' from the target."
@@ -143,15 +156,15 @@ def _refused(spec: SourceSpec, kind: Kind, target: Target) -> Iterator[SpecFault
         yield SpecFault(("path",), message, SHARED_HINT, "folder-not-shared")
 
 
-def _chosen(part: Section, target: str) -> dict[str, Section]:
+def _sections_for_target(part: Section, target: str) -> dict[str, Section]:
     """The keys of the source with the target's replacements; another format keeps only what any source has."""
-    known = kind_keys(part)
-    own, replaced = _said(part, known), {}
+    format_keys = kind_keys(part)
+    own, replaced = _known_sections(part, format_keys), {}
     targets = part.child("targets")
     level = targets.child(target) if targets else None
     if level is not None:
-        level.check_keys(READING, f"targets.{target}", more=known)
-        replaced = _said(level, known)
+        level.check_keys(READING, f"targets.{target}", more=format_keys)
+        replaced = _known_sections(level, format_keys)
     format_ = replaced.get("format", own.get("format"))
     kind = kind_of(str(format_.value)) if format_ else None
     if format_ and "format" in own and own["format"].value != format_.value:
@@ -162,14 +175,14 @@ def _chosen(part: Section, target: str) -> dict[str, Section]:
     return own | replaced
 
 
-def _said(part: Section, known: set[str]) -> dict[str, Section]:
-    return {key: child for key in (*INDEPENDENT, *sorted(known)) if (child := part.child(key)) is not None}
+def _known_sections(part: Section, format_keys: set[str]) -> dict[str, Section]:
+    return {key: child for key in (*INDEPENDENT, *sorted(format_keys)) if (child := part.child(key)) is not None}
 
 
-def _unrendered(value: Any) -> bool:
+def _is_unrendered(value: Any) -> bool:
     if isinstance(value, dict):
-        return any(_unrendered(inner) for inner in value.values())
-    return any(_unrendered(inner) for inner in value) if isinstance(value, list) else value is UNKNOWN
+        return any(_is_unrendered(inner) for inner in value.values())
+    return any(_is_unrendered(inner) for inner in value) if isinstance(value, list) else value is UNKNOWN
 
 
 def _format(format_: Section | None, part: Section, name: str) -> str:
@@ -183,13 +196,13 @@ def _format(format_: Section | None, part: Section, name: str) -> str:
     return text
 
 
-def _settings(project: LoadedProject, kind: Kind | None, chosen: Mapping[str, Section]) -> dict[str, Any]:
+def _settings(project: LoadedProject, kind: Kind | None, sections: Mapping[str, Section]) -> dict[str, Any]:
     settings = {}
-    for key, value in chosen.items():
+    for key, value in sections.items():
         if kind is not None and key in kind.KEYS:
             settings[key] = _read(project, value, kind.KEYS[key])
         elif key not in INDEPENDENT and kind is not None:
-            message = f"the format '{chosen['format'].value}' has no key '{key}'"
+            message = f"the format '{sections['format'].value}' has no key '{key}'"
             value.report("unknown-key", message, near(key, kind.KEYS), at_key=True)
     return settings
 
@@ -220,11 +233,11 @@ def _path(project: LoadedProject, section: Section) -> str:
     return folder
 
 
-def _check_clearing(project: LoadedProject, chosen: Mapping[str, Section], target: Target) -> None:
+def _check_clearing(project: LoadedProject, sections: Mapping[str, Section], target: Target) -> None:
     """Files outside the project are moved or deleted, and archives written, only where the target allows it."""
-    after = chosen.get("after_reading")
+    after = sections.get("after_reading")
     for key in ("path", _ARCHIVE):
-        place = chosen.get(key)
+        place = sections.get(key)
         if place is None or not isinstance(place.value, str) or is_uri(place.value):
             continue
         path = project.root / base(place.value)
@@ -271,57 +284,75 @@ def _columns(spec: SourceSpec, kind: Kind | None, schema: Section | None, part: 
     return read_ddl(brought) if brought else ()
 
 
-def _report(fault: SpecFault, chosen: Mapping[str, Section], part: Section) -> None:
-    place = chosen.get(fault.path[0], part)
+def _with_changes(columns: tuple[Column, ...], feed: ChangeFeed, value: Section, part: Section) -> tuple[Column, ...]:
+    """The declared columns, with those of a change."""
+    added, names = read_ddl(feed.columns), {column.name for column in columns}
+    for name in feed.key if columns else ():
+        if name not in names:
+            message = f"the key names '{name}', which the schema does not have"
+            (value.child("key") or value).report("unknown-column", message, near(name, names))
+    lower = {name.lower() for name in names}
+    for column in added:
+        if column.name.lower() in lower:
+            message = f"the schema has the column '{column.name}', which each change gets"
+            (part.child("schema") or part).report("setting-conflict", message, "Remove it from the schema.")
+            return columns
+    return (*columns, *added) if columns else ()
+
+
+def _report(fault: SpecFault, sections: Mapping[str, Section], part: Section) -> None:
+    place = sections.get(fault.path[0], part)
     for key in fault.path[1:] if place is not part else ():
         place = place.child(key) or place
     place.report(fault.code, fault.message, fault.hint, at_key=fault.at_key and place is not part)
 
 
-def with_schema_file(project: LoadedProject, spec: SourceSpec, chosen: Mapping[str, Section]) -> SourceSpec:
+def with_schema_file(project: LoadedProject, spec: SourceSpec, sections: Mapping[str, Section]) -> SourceSpec:
     """The source with the text of its schema file; what is wrong with the file is reported."""
-    value, section = spec.settings.get("value"), chosen.get("value")
+    value, section = spec.settings.get("value"), sections.get("value")
     if not isinstance(value, dict) or value.get("format") != "avro" or section is None:
         return spec
     # Loaded where a project has Avro: it takes some 40 ms.
     from engine.sources.avro import avro_values
 
-    named = section.child(avro_values.SCHEMA_FILE)
-    if named is None:
+    file_section = section.child(avro_values.SCHEMA_FILE)
+    if file_section is None:
         if not spec.schema and value.get("schema_registry"):
-            _warn(section, spec.name)
+            _warn_of_registry_columns(section, spec.name)
         return spec
-    text = _text(project, named)
+    text = _schema_file_text(project, file_section)
     return (
         replace(spec, settings={**spec.settings, "value": {**value, avro_values.SCHEMA_TEXT: text}}) if text else spec
     )
 
 
-def _text(project: LoadedProject, named: Section) -> str | None:
+def _schema_file_text(project: LoadedProject, file_section: Section) -> str | None:
     """The schema in its one form, so that a space or a comment changes no fingerprint."""
-    if not isinstance(named.value, str) or not named.value:
+    if not isinstance(file_section.value, str) or not file_section.value:
         return None
     from engine.sources.avro import avro_values
 
-    beside = normpath(PurePosixPath(named.doc.file).parent / named.value)
-    shown = next((name for name in (beside, normpath(named.value)) if name in project.texts), None)
-    if shown is None:
+    beside = normpath(PurePosixPath(file_section.doc.file).parent / file_section.value)
+    file_name = next((name for name in (beside, normpath(file_section.value)) if name in project.texts), None)
+    if file_name is None:
         schemas = [name for name in project.texts if name.endswith(avro_values.SUFFIX)]
-        hint = near(named.value, schemas) or f"Put it in the folder {project.paths['sources']}/, beside this file."
-        named.report("file-unreadable", f"schema file '{named.value}' not found", hint)
+        hint = (
+            near(file_section.value, schemas) or f"Put it in the folder {project.paths['sources']}/, next to this file."
+        )
+        file_section.report("file-unreadable", f"schema file '{file_section.value}' not found", hint)
         return None
     try:
-        return avro_values.one_text(project.texts[shown], shown)
+        return avro_values.one_text(project.texts[file_name], file_name)
     except ProjectError as error:
-        named.found.append(replace(error.diagnostic, node=named.node))
+        file_section.diagnostics.append(replace(error.diagnostic, node=file_section.node))
         return None
 
 
-def _warn(section: Section, name: str) -> None:
+def _warn_of_registry_columns(section: Section, name: str) -> None:
     message = f"the columns of '{name}' are known to the schema registry only"
     hint = (
         f"They are checked before the first batch. 'engine source inspect {name}' prints a declaration that has them."
     )
-    section.found.append(
+    section.diagnostics.append(
         Diagnostic("unknown-columns", message, hint, level=Level.WARNING, node=section.node, location=section.place)
     )

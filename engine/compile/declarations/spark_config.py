@@ -24,8 +24,8 @@ _CONNECT_HINT: Final = (
     "Name the cluster's own master (spark://<host>:7077); compile, plan, docs and show --table need none."
 )
 _DATABRICKS: Final = (
-    "Databricks is not supported: its clusters start the driver themselves, with a Spark and an Iceberg that are not "
-    "those of this version"
+    "Databricks is not supported: its clusters start the driver themselves, with other versions of Spark and "
+    "Iceberg than Headrace supports"
 )
 _DATABRICKS_HINT: Final = (
     "Use a cluster of Apache Spark 4.1; its tables can be in Unity Catalog, as {type: rest}. compile, plan, docs and "

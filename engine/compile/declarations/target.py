@@ -25,9 +25,9 @@ from engine.compile.templates.secret_settings import SecretSettings
 from engine.errors import Diagnostic, Level, ProjectError, near
 from engine.project import LoadedProject
 from engine.project.project_files import first_link
-from engine.project.yaml_section import Section, is_name, is_target_name, shown
+from engine.project.yaml_section import Section, is_name, is_target_name, quote_text
 from engine.schema.target_keys import ALERTS, CONNECTION, OPENLINEAGE_TYPES, SECURITY, TARGET
-from engine.secrets import register_settings
+from engine.secrets.scrubber import register_settings
 from engine.secrets.secret_places import Gift
 from engine.sources import Place
 from engine.spark_master import is_on_this_machine
@@ -83,15 +83,17 @@ class Late:
         return self.values.secrets.masked(settings) if self.values.secrets else settings
 
     def _rendered(self) -> Mapping[str, Any]:
-        found: list[Diagnostic] = []
-        rendered = self.values.rendered(msgspec.structs.replace(self.part, found=found))
+        diagnostics: list[Diagnostic] = []
+        rendered = self.values.rendered(msgspec.structs.replace(self.part, diagnostics=diagnostics))
         check_block(str(self.part.path[2]), rendered, self.values.secrets)
         if self.values.secrets and self.part.path[-1:] in {("openlineage",), ("alerts",)}:
-            named = {key: self.values.secrets.refuse(part) for key, part in rendered.mapping() if key in NAMING_KEYS}
-            rendered = rendered.holding({**rendered.value, **named}) if named else rendered
+            checked_values = {
+                key: self.values.secrets.refuse(part) for key, part in rendered.mapping() if key in NAMING_KEYS
+            }
+            rendered = rendered.holding({**rendered.value, **checked_values}) if checked_values else rendered
         settings = {key: value for key, value in rendered.mapping() if value.value is not None}
-        if found:
-            raise ProjectError.of(found)
+        if diagnostics:
+            raise ProjectError.from_diagnostics(diagnostics)
         return {key: value.value for key, value in settings.items()}
 
 
@@ -109,7 +111,7 @@ class Target:
         openlineage: where run events go, in the same way; None: nowhere.
         alerts: where alerts of models that are kept running go, in the same way; None: nowhere.
         stalled_after: how long unread input may wait for a commit while models are kept running; None: five minutes.
-        require_replayable: sources whose records cannot be read again are rejected.
+        require_replayable: sources whose records cannot be re-read are rejected.
         allow_after_reading: folders outside the project in which files of sources may be archived or deleted.
         s3: how object storage is reached, with secrets once it is called; None: the target has no such block.
         schema_varies: the schema is a template's (of each developer, say): tables of another schema may be in use.
@@ -157,32 +159,34 @@ class Target:
         late = (*self.connections.values(), *self.registries.values(), *filter(None, [self.openlineage, self.alerts]))
         conf = self.secrets.gifts(self.conf, "spark.conf") if self.secrets else ()
         store = self.s3.gifts() if self.s3 is not None else ()
-        found = (*self.catalog.gifts(), *store, *conf, *(gift for block in late for gift in block.gifts()))
-        return tuple(sorted(set(found)))
+        all_gifts = (*self.catalog.gifts(), *store, *conf, *(gift for block in late for gift in block.gifts()))
+        return tuple(sorted(set(all_gifts)))
 
     def place(self, root: Path) -> Place:
         return Place(
             root,
-            partial(_called, self.connections, "connection"),
-            partial(_called, self.registries, "registry"),
+            partial(_block_settings, self.connections, "connection"),
+            partial(_block_settings, self.registries, "registry"),
             catalog=self.catalog,
             store=self.s3,
         )
 
 
-def load_target(project: LoadedProject, name: str | None, values: ValueRenderer, found: list[Diagnostic]) -> Target:
+def load_target(
+    project: LoadedProject, name: str | None, values: ValueRenderer, diagnostics: list[Diagnostic]
+) -> Target:
     """Render and check one target of project.yml; a faulty one comes back with its defaults."""
-    top = Section.of(project.doc, found)
+    top = Section.of_document(project.doc, diagnostics)
     targets = top.child("targets")
-    chosen = name or project.target or DEFAULT_TARGET
-    section = targets.child(chosen) if targets else None
+    target_name = name or project.target or DEFAULT_TARGET
+    section = targets.child(target_name) if targets else None
     _check_names(targets)
     if section is None:
-        if not project.broken and (targets is not None or chosen != DEFAULT_TARGET):
-            _no_target(chosen, top, targets, named=name is None)
+        if not project.broken and (targets is not None or target_name != DEFAULT_TARGET):
+            _no_target(target_name, top, targets, from_project=name is None)
         lake, state = (_folder(top, project.root, name) for name in (".engine/lake", ".engine/state"))
-        return Target(chosen, Catalog(SQLITE, NAME, lake), _schema(project.name, chosen), state)
-    connections, registries = (_late(section.child(key), values) for key in LATE_KEYS)
+        return Target(target_name, Catalog(SQLITE, NAME, lake), _schema(project.name, target_name), state)
+    connections, registries = (_late_blocks(section.child(key), values) for key in LATE_KEYS)
     _check_connections(section.child("connections"))
     registries_part, lineage = section.child("schema_registries"), section.child("openlineage")
     for key, part in registries_part.mapping() if registries_part else ():
@@ -194,17 +198,20 @@ def load_target(project: LoadedProject, name: str | None, values: ValueRenderer,
     written = section.child("schema")
     section = values.rendered(_without(section, (*LATE_KEYS, "openlineage", "alerts")))
     section = _without_secrets(section, values)
-    section.check_keys(TARGET, f"target '{chosen}'")
+    section.check_keys(TARGET, f"target '{target_name}'")
     schema, replay, stalled = (section.child(key) for key in ("schema", "require_replayable", "stalled_after"))
     if schema is None and targets is not None and len(list(targets.mapping())) > 1:
         # Else two targets would build into the same tables.
-        hint = f"Add 'schema: {_schema(chosen, chosen)}'; only a single target has a default, the project's name."
-        section.report("missing-key", f"target '{chosen}' has no 'schema'", hint, at_key=True)
+        hint = (
+            f"Add 'schema: {_schema(target_name, target_name)}'; "
+            "only a single target has a default, the project's name."
+        )
+        section.report("missing-key", f"target '{target_name}' has no 'schema'", hint, at_key=True)
     store = load_object_store(section.child("s3"), values.secrets)
     loaded = Target(
-        name=chosen,
+        name=target_name,
         catalog=_catalog(section, project.root, values.secrets, store),
-        schema=(schema.namespace() if schema else "") or _schema(project.name, chosen),
+        schema=(schema.namespace() if schema else "") or _schema(project.name, target_name),
         state=_state(section, project.root),
         connections=connections,
         registries=registries,
@@ -212,7 +219,7 @@ def load_target(project: LoadedProject, name: str | None, values: ValueRenderer,
         alerts=alerts,
         stalled_after=(stalled.positive_duration() or None) if stalled else None,
         require_replayable=replay.boolean() if replay else False,
-        allow_after_reading=tuple(_cleared(section.child("allow_after_reading"))),
+        allow_after_reading=tuple(_allowed_folders(section.child("allow_after_reading"))),
         s3=store,
         schema_varies=written is not None and "{" in str(written.value),
         secrets=values.secrets,
@@ -238,27 +245,27 @@ def _without_secrets(section: Section, values: ValueRenderer) -> Section:
     """The target without secrets outside spark.conf and the logins of catalog and s3: the rest is shown."""
     if values.secrets is None or not isinstance(section.value, dict):
         return section
-    kept = {
+    checked_values = {
         key: values.secrets.refuse(part) for key, part in section.mapping() if key not in {"spark", "catalog", "s3"}
     }
     if (catalog := section.child("catalog")) is not None:
-        kept["catalog"] = without_secrets(catalog, values.secrets).value
+        checked_values["catalog"] = without_secrets(catalog, values.secrets).value
     if (s3 := section.child("s3")) is not None:
-        kept["s3"] = without_s3_secrets(s3, values.secrets).value
+        checked_values["s3"] = without_s3_secrets(s3, values.secrets).value
     spark = section.child("spark")
     if spark and isinstance(spark.value, dict):
-        named = {key: values.secrets.refuse(part) for key, part in spark.mapping() if key != "conf"}
+        spark_values = {key: values.secrets.refuse(part) for key, part in spark.mapping() if key != "conf"}
         conf = spark.child("conf")
         if conf and isinstance(conf.value, dict):
             # What decides on rows is kept with the tables.
             open_ = [key for key, _ in conf.mapping() if recorded_first(key) or is_argument(key)]
-            shown = {key: values.secrets.refuse(part) for key, part in conf.mapping() if key in open_}
-            named["conf"] = {**conf.value, **shown}
-        kept["spark"] = {**spark.value, **named}
-    return section.holding({**section.value, **kept})
+            conf_values = {key: values.secrets.refuse(part) for key, part in conf.mapping() if key in open_}
+            spark_values["conf"] = {**conf.value, **conf_values}
+        checked_values["spark"] = {**spark.value, **spark_values}
+    return section.holding({**section.value, **checked_values})
 
 
-def _late(section: Section | None, values: ValueRenderer) -> dict[str, Late]:
+def _late_blocks(section: Section | None, values: ValueRenderer) -> dict[str, Late]:
     """The blocks by name; addresses without templates in them are checked at once."""
     blocks = dict(section.mapping()) if section else {}
     for part in blocks.values():
@@ -287,17 +294,17 @@ def _warn_of_open_catalog(part: Section) -> None:
         if login and url is not None and isinstance(url.value, str) and is_open_template(url.value):
             message = "the login of the catalog is sent unencrypted, over plain http"
             hint = "Write an https address, or connect on this machine: http://127.0.0.1:<port>."
-            url.found.append(Diagnostic("plain-http", message, hint, Level.WARNING, url.node, url.place))
+            url.diagnostics.append(Diagnostic("plain-http", message, hint, Level.WARNING, url.node, url.place))
 
 
-def _warn_of_plain_http(part: Section, credential: str, what: str) -> None:
+def _warn_of_plain_http(part: Section, credential: str, owner: str) -> None:
     url = part.child("url")
     if url is None or not isinstance(url.value, str) or not is_open_template(url.value):
         return
     if part.child(credential) is not None or "@" in url.value:
-        message = f"the credentials of {what} are sent unencrypted, over plain http"
+        message = f"the credentials of {owner} are sent unencrypted, over plain http"
         hint = "Write an https address, or connect on this machine: http://127.0.0.1:<port>."
-        url.found.append(Diagnostic("plain-http", message, hint, Level.WARNING, url.node, url.place))
+        url.diagnostics.append(Diagnostic("plain-http", message, hint, Level.WARNING, url.node, url.place))
 
 
 def _openlineage(part: Section | None, values: ValueRenderer) -> Late | None:
@@ -309,15 +316,15 @@ def _openlineage(part: Section | None, values: ValueRenderer) -> Late | None:
         hint = "Write {type: file, path: openlineage.jsonl} or {type: http, url: ..}."
         part.report("missing-key", "'openlineage' has no 'type'", hint)
         return None
-    chosen = kind.choice(*OPENLINEAGE_TYPES)
-    if chosen not in OPENLINEAGE_TYPES:
+    transport = kind.choice(*OPENLINEAGE_TYPES)
+    if transport not in OPENLINEAGE_TYPES:
         return None
-    part.check_keys(OPENLINEAGE_TYPES[chosen])
-    needed = "path" if chosen == "file" else "url"
+    part.check_keys(OPENLINEAGE_TYPES[transport])
+    needed = "path" if transport == "file" else "url"
     if part.child(needed) is None:
-        part.report("missing-key", f"'openlineage' of type {chosen} has no '{needed}'", f"Add '{needed}: ..'.")
+        part.report("missing-key", f"'openlineage' of type {transport} has no '{needed}'", f"Add '{needed}: ..'.")
         return None
-    if chosen == "http":
+    if transport == "http":
         check_block("openlineage", part, None)
     return Late(part, values)
 
@@ -335,10 +342,10 @@ def _alerts(part: Section | None, values: ValueRenderer) -> Late | None:
     return Late(part, values)
 
 
-def _called(known: Mapping[str, Late], what: str, name: str) -> Mapping[str, Any]:
-    if name not in known:
-        raise ProjectError("unknown-connection", f"the target has no {what} '{name}'", near(name, known))
-    return known[name]()
+def _block_settings(blocks: Mapping[str, Late], noun: str, name: str) -> Mapping[str, Any]:
+    if name not in blocks:
+        raise ProjectError("unknown-connection", f"the target has no {noun} '{name}'", near(name, blocks))
+    return blocks[name]()
 
 
 def _check_names(targets: Section | None) -> None:
@@ -346,14 +353,16 @@ def _check_names(targets: Section | None) -> None:
     for name, section in targets.mapping() if targets and isinstance(targets.value, dict) else ():
         if not is_target_name(name):
             hint = "Use letters, digits, underscores, hyphens and dots."
-            section.report("bad-name", f"{shown(name)} is not the name of a target", hint, at_key=True)
+            section.report("bad-name", f"{quote_text(name)} is not the name of a target", hint, at_key=True)
 
 
-def _no_target(chosen: str, top: Section, targets: Section | None, *, named: bool) -> None:
-    known = [key for key, _ in targets.mapping() if is_target_name(key)] if targets else []
-    hint = near(chosen, known) or (f"Add it: targets: {{{chosen}: {{schema: {chosen}}}}}." if is_name(chosen) else "")
-    place = (top.child("target") if named else None) or targets or top
-    place.report("unknown-target", f"target '{chosen}' not found", hint)
+def _no_target(target_name: str, top: Section, targets: Section | None, *, from_project: bool) -> None:
+    target_names = [key for key, _ in targets.mapping() if is_target_name(key)] if targets else [DEFAULT_TARGET]
+    hint = near(target_name, target_names)
+    if is_name(target_name) and not hint.startswith("Did you mean"):
+        hint = f"{hint} To add it, write targets: {{{target_name}: {{schema: {target_name}}}}} in project.yml.".lstrip()
+    place = (top.child("target") if from_project else None) or targets or top
+    place.report("unknown-target", f"target '{target_name}' not found", hint)
 
 
 def _catalog(section: Section, root: Path, secrets: SecretSettings | None, store: ObjectStoreConfig | None) -> Catalog:
@@ -365,7 +374,7 @@ def _catalog(section: Section, root: Path, secrets: SecretSettings | None, store
     return load_catalog(part, default, store, lambda value, text: _folder(value, root, text), secrets)
 
 
-def _cleared(part: Section | None) -> Iterator[Path]:
+def _allowed_folders(part: Section | None) -> Iterator[Path]:
     for item in part.items() if part else ():
         text = item.text()
         if text and (not text.startswith("/") or not text.strip("/.")):
@@ -382,7 +391,9 @@ def _state(section: Section, root: Path) -> Path | str:
         if (address := _STATE_IN_S3.fullmatch(part.text())) is not None:
             return f"s3a://{address[1]}"
         message = f"'state' cannot be at '{part.text()}'"
-        hint = "Name a folder, or one in a bucket: 's3a://bucket/engine-state'. Locks need a store with S3's interface."
+        hint = (
+            "Name a local folder, or one such as 's3a://bucket/engine-state'. Locks need a store with S3's interface."
+        )
         part.report("not-supported", message, hint)
     return _folder(part, root, part.text() or ".engine/state")
 
@@ -390,13 +401,13 @@ def _state(section: Section, root: Path) -> Path | str:
 def _folder(part: Section, root: Path, text: str) -> Path:
     """The folder of a value; nowhere, and a finding, if a link of the project is on the way."""
     try:
-        named = root.resolve() / os.path.expanduser(text)  # noqa: PTH111 - keeps a leading ~ readable in errors
-        link = first_link(root.resolve(), Path(os.path.normpath(named)))
-        if link is None and (fault := local_paths.name_fault(named.resolve())):
-            part.report("bad-value", f"the folder {named.resolve()} {fault}", "Rename the folder.")
+        folder = root.resolve() / os.path.expanduser(text)  # noqa: PTH111 - keeps a leading ~ readable in errors
+        link = first_link(root.resolve(), Path(os.path.normpath(folder)))
+        if link is None and (fault := local_paths.name_fault(folder.resolve())):
+            part.report("bad-value", f"the folder {folder.resolve()} {fault}", "Rename the folder.")
             return NOWHERE
         if link is None:
-            return named.resolve()
+            return folder.resolve()
     except (OSError, RuntimeError, ValueError) as error:
         part.report("bad-value", f"'{text}' cannot be a folder: {error}")
         return NOWHERE

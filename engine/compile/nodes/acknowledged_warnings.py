@@ -21,19 +21,19 @@ class Acknowledgement:
 
 def read_acknowledgements(section: Section | None, block: ConfigBlock) -> tuple[Acknowledgement, ...]:
     """Return the listed codes; one that a model or source has no warning of is reported."""
-    known, listed = block.choices(KEY), {}
+    warning_codes, listed = block.choices(KEY), {}
     for item in section.items() if section else ():
         code = item.text()
-        if code in known:
+        if code in warning_codes:
             listed[code] = Acknowledgement(code, item.place)
         elif code:
             message = f"'{code}' is not a warning that {block.what} can acknowledge"
-            item.report("bad-value", message, near(code, known))
+            item.report("bad-value", message, near(code, warning_codes))
     return tuple(listed.values())
 
 
 def acknowledge(
-    listed: Iterable[Acknowledgement], found: Iterable[Diagnostic], node: str
+    listed: Iterable[Acknowledgement], diagnostics: Iterable[Diagnostic], node: str
 ) -> tuple[list[Diagnostic], tuple[AcknowledgedWarning, ...]]:
     """Take the acknowledged warnings out of the findings of a node; errors stay.
 
@@ -44,15 +44,15 @@ def acknowledge(
         The findings that remain, and the warnings that were acknowledged.
     """
     places = {one.code: one.place for one in listed}
-    seen = dict.fromkeys(d for d in found if d.level is Level.WARNING and d.code in places)
-    remaining = [d for d in found if d not in seen]
+    accepted = dict.fromkeys(d for d in diagnostics if d.level is Level.WARNING and d.code in places)
+    remaining = [d for d in diagnostics if d not in accepted]
     if not any(d.is_error for d in remaining):
-        unused = places.keys() - {d.code for d in seen}
-        remaining += [_unused(code, node, place) for code, place in places.items() if code in unused]
-    return remaining, tuple(AcknowledgedWarning(d.code, d.message, d.location) for d in seen)
+        unused = places.keys() - {d.code for d in accepted}
+        remaining += [_unused_acknowledgement(code, node, place) for code, place in places.items() if code in unused]
+    return remaining, tuple(AcknowledgedWarning(d.code, d.message, d.location) for d in accepted)
 
 
-def _unused(code: str, node: str, place: Location) -> Diagnostic:
+def _unused_acknowledgement(code: str, node: str, place: Location) -> Diagnostic:
     message = f"'{node}' acknowledges '{code}', a warning that it does not have"
     hint = f"Remove '{code}' from 'acknowledge', so that the warning is shown if it comes again."
     return Diagnostic("acknowledge-unused", message, hint, Level.WARNING, node, place)

@@ -76,12 +76,12 @@ class InputColumns:
 
 @dataclass(frozen=True, slots=True)
 class Unresolved:
-    """A name that no input has; `known`: some of those that could be there."""
+    """A name that no input has; `visible_names`: some of those that could be there."""
 
     name: str
     near: tuple[str, ...]
     offset: int
-    known: tuple[str, ...] = ()
+    visible_names: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,22 +99,24 @@ class QueryColumns:
     unresolved: tuple[Unresolved, ...] = ()
     faults: tuple[QueryFinding, ...] = ()
 
-    def as_input(self, node: str, *, stored: bool) -> InputColumns:
-        """The columns as a query sees them that reads this node; `stored` as an Iceberg table, or a view."""
+    def as_input(self, node: str, *, in_table: bool) -> InputColumns:
+        """The columns as a query sees them that reads this node; `in_table` as an Iceberg table, or a view."""
         from engine.compile.types import spark_types
 
         if self.columns is None:
             return InputColumns(node, None)
-        known = ((c.name, spark_types.stored(c.type) if stored else c.type) for c in self.columns if c.named)
-        return InputColumns(node, tuple(known), complete=all(c.named for c in self.columns))
+        column_types = (
+            (c.name, spark_types.type_in_table(c.type) if in_table else c.type) for c in self.columns if c.named
+        )
+        return InputColumns(node, tuple(column_types), complete=all(c.named for c in self.columns))
 
     @property
     def duplicates(self) -> tuple[str, ...]:
-        seen: set[str] = set()
+        names: set[str] = set()
         twice: dict[str, str] = {}
         for column in self.columns or ():
             name = column.name.lower()
-            if name in seen:
+            if name in names:
                 twice.setdefault(name, column.name)
-            seen.add(name)
+            names.add(name)
         return tuple(twice.values())

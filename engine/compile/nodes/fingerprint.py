@@ -1,4 +1,4 @@
-"""Hashes of the facts of a model (`engine.compile.stateful.model_facts`): of all, and of those that targets share."""
+"""Hashes of the facts of a model: of all, and of those that targets share."""
 
 from __future__ import annotations
 
@@ -7,17 +7,20 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from engine.sources.credentials import shown, without_digest
+import msgspec
+
+from engine.compile.nodes.facts import Facts, plain
+from engine.sources.credentials import masked_options, without_digest
 
 
-def definition(facts_: Mapping[str, Any]) -> str:
+def definition_hash(facts: Facts) -> str:
     """A hash of the facts without the names of tables, so that two targets can be compared; empty without facts."""
-    return fingerprint(_without_tables(facts_)) if facts_ else ""
+    return _hash(_without_tables(plain(facts))) if facts else ""
 
 
-def _without_tables(facts_: Mapping[str, Any]) -> dict[str, Any]:
+def _without_tables(facts: Mapping[str, Any]) -> dict[str, Any]:
     """`sql` names models and sources; the SQL that keeps the state is made of it and names their tables."""
-    result = {key: value for key, value in facts_.items() if key != "relation"}
+    result = {key: value for key, value in facts.items() if key != "relation"}
     for key in result.keys() & {"state", "keyed"}:
         result[key] = {"inputs": result[key]["inputs"]}
     if "inlined" in result:
@@ -26,11 +29,12 @@ def _without_tables(facts_: Mapping[str, Any]) -> dict[str, Any]:
     return result | {"inputs": inputs}
 
 
-def published(facts_: Mapping[str, Any]) -> dict[str, Any]:
+def published_facts(facts: Facts) -> Facts:
     """The facts as artifacts have them: without the digests of what may be a credential, and with settings masked."""
-    result: dict[str, Any] = _without_digests(facts_)
-    conf = (result.get("settings") or {}).get("conf")
-    return result | ({"settings": {**result["settings"], "conf": shown(conf)}} if conf else {})
+    result = _without_digests(plain(facts))
+    if conf := facts.settings.get("conf"):
+        result["settings"]["conf"] = masked_options(conf)
+    return msgspec.convert(result, Facts) if facts else facts
 
 
 def _without_digests(value: Any) -> Any:
@@ -41,6 +45,10 @@ def _without_digests(value: Any) -> Any:
     return without_digest(value) if isinstance(value, str) else value
 
 
-def fingerprint(facts_: Mapping[str, Any]) -> str:
-    text = json.dumps(facts_, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+def fingerprint(facts: Facts) -> str:
+    return _hash(plain(facts))
+
+
+def _hash(facts: Mapping[str, Any]) -> str:
+    text = json.dumps(facts, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -17,7 +17,7 @@ class GuaranteeLevel(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Guarantee:
-    """What is promised of a model; `because_of`: the sources above it that cannot be read again."""
+    """What is promised of a model; `because_of`: the sources above it that cannot be re-read."""
 
     level: GuaranteeLevel
     reason: str
@@ -42,7 +42,7 @@ def unsafe_source(source: Source) -> tuple[str, ...]:
 def guarantee(model: Model, unsafe: tuple[str, ...]) -> Guarantee:
     if unsafe:
         names = " and ".join(unsafe)
-        reason = f"{names} cannot be read again: rows being processed when a run is killed may be lost or duplicated."
+        reason = f"{names} cannot be re-read: rows being processed when a run is killed may be lost or duplicated."
         return Guarantee(GuaranteeLevel.NONE, reason, unsafe)
     return Guarantee(GuaranteeLevel.EXACTLY_ONCE, _reason(model))
 
@@ -54,13 +54,13 @@ def _reason(model: Model) -> str:
         return "It is computed when it is queried and stores nothing."
     if not model.streaming:
         if model.write.history:
-            return "Each build compares the query's rows with those of its table: taken twice, they bring nothing."
+            return "Each build compares the rows of the query with the table, so rows that arrive twice change nothing."
         if model.write.overwrite is Overwrite.PARTITIONS:
             return "The partitions that its rows fall into are replaced in one commit."
         return "It is rebuilt in full and replaced in one commit."
     streams = " and ".join(dict.fromkeys(i.name for i in model.inputs if i.stream)) or "Its input"
     text = (
-        f"{streams} can be read again from the start of a micro-batch, and each commit records its micro-batch: "
+        f"{streams} can be re-read from the start of a micro-batch, and each commit records its micro-batch: "
         "none is written twice."
     )
     if model.write.unique_key:

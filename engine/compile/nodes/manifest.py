@@ -11,8 +11,10 @@ from typing import Any
 
 from engine.compile.nodes.column_facts import Derivation, Origin
 from engine.compile.nodes.exposure import Exposure
+from engine.compile.nodes.facts import NO_FACTS, Facts
 from engine.compile.nodes.materialization import Materialized
 from engine.compile.nodes.model_settings import Expectation, OnNull, OnUpstreamDelete, Operation, TimeWindow, Write
+from engine.compile.nodes.sink import Sink
 from engine.compile.nodes.unit_test_steps import UnitTest
 from engine.errors import Diagnostic, Location
 from engine.relations import Relation
@@ -173,7 +175,7 @@ class Model:
     windows: Mapping[str, TimeWindow] = field(default_factory=dict)
     state_partitions: int | None = None
     fingerprint: str = ""
-    facts: Mapping[str, Any] = field(default_factory=dict)
+    facts: Facts = NO_FACTS
     positions: SourceMap = field(default_factory=SourceMap)
     broken: bool = False
     deterministic: bool = True
@@ -319,7 +321,7 @@ class DataTest:
     deterministic: bool = True
 
 
-Node = Model | Source | DataTest | UnitTest | Exposure
+Node = Model | Source | DataTest | UnitTest | Exposure | Sink
 
 
 @dataclass(frozen=True, slots=True)
@@ -384,8 +386,18 @@ class Manifest:
 
     @property
     def exposures(self) -> tuple[Exposure, ...]:
-        found = (self.nodes[i] for i in sorted(self.nodes) if i.startswith("exposure."))
-        return tuple(node for node in found if isinstance(node, Exposure))
+        candidates = (self.nodes[i] for i in sorted(self.nodes) if i.startswith("exposure."))
+        return tuple(node for node in candidates if isinstance(node, Exposure))
+
+    @property
+    def ends(self) -> tuple[str, ...]:
+        """The ids of what reads tables and is read by nothing: exposures, then sinks."""
+        return (*(exposure.id for exposure in self.exposures), *(sink.id for sink in self.sinks))
+
+    @property
+    def sinks(self) -> tuple[Sink, ...]:
+        candidates = (self.nodes[i] for i in sorted(self.nodes) if i.startswith("sink."))
+        return tuple(node for node in candidates if isinstance(node, Sink))
 
     @property
     def errors(self) -> tuple[Diagnostic, ...]:
@@ -408,7 +420,7 @@ class Manifest:
 
     def children(self) -> dict[str, tuple[str, ...]]:
         result: dict[str, list[str]] = {node_id: [] for node_id in self.nodes}
-        for node_id in (*self.order, *(exposure.id for exposure in self.exposures)):
+        for node_id in (*self.order, *self.ends):
             for parent in self.parents(node_id):
                 result[parent].append(node_id)
         return {node_id: tuple(ids) for node_id, ids in result.items()}

@@ -10,7 +10,7 @@ from engine.relations import Relation
 
 
 @dataclass(frozen=True, slots=True)
-class Face:
+class ModelInterface:
     """What the others must know of a model before it is finished.
 
     Attributes:
@@ -19,6 +19,7 @@ class Face:
         selects: the names its SELECT gives, in lower case, as far as they are in the text.
         place: where its `alias` is said.
         renamed_from: the model or table that it was; empty: none is named.
+        merges_like: the stream by which its rows are replaced if that is a source of changes; empty: none is.
     """
 
     name: str
@@ -31,6 +32,7 @@ class Face:
     reads: tuple[str, ...]
     place: Location | None
     renamed_from: str = ""
+    merges_like: str = ""
 
     @property
     def id(self) -> str:

@@ -16,38 +16,40 @@ def personal_columns(manifest: Manifest) -> Mapping[str, frozenset[str]]:
 
     A column whose value comes from one, at any distance, is one too, unless it is marked `meta: {pii: false}` itself.
     """
-    found: dict[str, frozenset[str]] = {}
+    paths_by_node: dict[str, frozenset[str]] = {}
     nodes: list[Source | Model] = [*manifest.sources, *manifest.models]
     for node in nodes:
-        whole = _marked(node.meta) or KEY in {tag.lower() for tag in node.tags}
+        whole = _is_marked(node.meta) or KEY in {tag.lower() for tag in node.tags}
         columns = (*node.columns, *(node.fields if isinstance(node, Source) else ()))
-        paths = (column.name.lower() for column in columns if _is_personal(column, whole, found))
-        found[node.id] = frozenset(paths)
-    return found
+        paths = (column.name.lower() for column in columns if _is_personal(column, whole, paths_by_node))
+        paths_by_node[node.id] = frozenset(paths)
+    return paths_by_node
 
 
-def hidden_columns(node: Model, stored: Iterable[str], personal: Mapping[str, frozenset[str]]) -> frozenset[str]:
+def hidden_columns(node: Model, table_columns: Iterable[str], personal: Mapping[str, frozenset[str]]) -> frozenset[str]:
     """Return the stored columns that may hold personal data; unknown columns may, where the project has some."""
-    known = {column.name.lower() for column in node.columns}
+    column_names = {column.name.lower() for column in node.columns}
     marked = any(personal.values())
     return frozenset(
         name
-        for name in stored
-        if (marked and name.lower() not in known)
+        for name in table_columns
+        if (marked and name.lower() not in column_names)
         or any(_overlap(name.lower(), path) for path in personal.get(node.id, ()))
     )
 
 
-def _is_personal(column: Column, whole: bool, found: Mapping[str, frozenset[str]]) -> bool:
+def _is_personal(column: Column, whole: bool, paths_by_node: Mapping[str, frozenset[str]]) -> bool:
     if KEY in column.meta:
-        return _marked(column.meta)
+        return _is_marked(column.meta)
     inherited = (
-        _overlap(origin.column.lower(), path) for origin in column.origins for path in found.get(origin.node, ())
+        _overlap(origin.column.lower(), path)
+        for origin in column.origins
+        for path in paths_by_node.get(origin.node, ())
     )
     return whole or any(inherited)
 
 
-def _marked(meta: Mapping[str, Any]) -> bool:
+def _is_marked(meta: Mapping[str, Any]) -> bool:
     return str(meta.get(KEY, "")).strip().lower() not in _NO
 
 

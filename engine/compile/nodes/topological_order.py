@@ -31,28 +31,30 @@ def levels(parents: Mapping[str, Iterable[str]]) -> Iterator[tuple[str, ...]]:
 
 def cycles(parents: Mapping[str, Iterable[str]]) -> list[tuple[str, ...]]:
     """The cycles of the graph, one per knot: each node is read by the next, and the last is the first."""
-    left = {node: sorted({p for p in parents[node] if p in parents}) for node in sorted(parents)}
+    remaining = {node: sorted({p for p in parents[node] if p in parents}) for node in sorted(parents)}
     result: list[tuple[str, ...]] = []
     while True:
         try:
-            graphlib.TopologicalSorter(left).prepare()
+            graphlib.TopologicalSorter(remaining).prepare()
         except graphlib.CycleError as error:
             path = tuple(error.args[1])
             smallest = path.index(min(path))
             turned = (*path[smallest:-1], *path[:smallest])
             result.append((*turned, turned[0]))
             knot = set(path)
-            left = {node: [p for p in some if p not in knot] for node, some in left.items() if node not in knot}
+            remaining = {
+                node: [p for p in some if p not in knot] for node, some in remaining.items() if node not in knot
+            }
         else:
             return result
 
 
 def ancestors(parents: Mapping[str, Iterable[str]], node: str) -> set[str]:
-    seen: set[str] = set()
+    visited: set[str] = set()
     waiting = list(parents.get(node, ()))
     while waiting:
         current = waiting.pop()
-        if current not in seen:
-            seen.add(current)
+        if current not in visited:
+            visited.add(current)
             waiting += parents.get(current, ())
-    return seen
+    return visited

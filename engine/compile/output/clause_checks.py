@@ -71,7 +71,7 @@ class _Call(Struct, frozen=True):
     depth: int
 
 
-def misplaced(nodes: QueryNodes, key_of: Callable[[exp.Expr], str]) -> Iterator[QueryFinding]:
+def misplaced_calls(nodes: QueryNodes, key_of: Callable[[exp.Expr], str]) -> Iterator[QueryFinding]:
     """The first misplaced function of each clause of each SELECT; `key_of` is that of the bound query."""
     selects: dict[int, tuple[exp.Select, list[_Call]]] = {}
     for node in nodes.every(*_SOUGHT):
@@ -79,9 +79,9 @@ def misplaced(nodes: QueryNodes, key_of: Callable[[exp.Expr], str]) -> Iterator[
         if kind and (place := _place(node)) is not None:
             select, clause, item, depth = place
             selects.setdefault(id(select), (select, []))[1].append(_Call(node, kind, clause, item, depth))
-    for select, found in selects.values():
-        calls = [call for call in found if not _of_groups_around(select, call)]
-        yield from _misplaced(select, sorted(calls, key=_order) if len(calls) > 1 else calls, key_of)
+    for select, all_calls in selects.values():
+        calls = [call for call in all_calls if not _of_groups_around(select, call)]
+        yield from _misplaced_in_select(select, sorted(calls, key=_order) if len(calls) > 1 else calls, key_of)
 
 
 def _of_groups_around(select: exp.Select, call: _Call) -> bool:
@@ -127,59 +127,63 @@ def _place(node: exp.Expr) -> tuple[exp.Select, str, exp.Expr, int] | None:
     return above, clause, item, depth
 
 
-def _misplaced(select: exp.Select, calls: list[_Call], key_of: Callable[[exp.Expr], str]) -> Iterator[QueryFinding]:
-    for clause, shown in _TESTED.items():
+def _misplaced_in_select(
+    select: exp.Select, calls: list[_Call], key_of: Callable[[exp.Expr], str]
+) -> Iterator[QueryFinding]:
+    for clause, clause_name in _TESTED.items():
         hint = _GROUP if clause == "group" else _WHERE
-        yield from _first(calls, clause, shown, {_WINDOW: _OVER, _AGGREGATE: hint})
-    yield from _first(calls, "having", "HAVING", {_WINDOW: _OVER})
+        yield from _first_of_clause(calls, clause, clause_name, {_WINDOW: _OVER, _AGGREGATE: hint})
+    yield from _first_of_clause(calls, "having", "HAVING", {_WINDOW: _OVER})
     for clause in ("LATERAL VIEW", "FROM"):
-        yield from _first(calls, clause, clause, {_WINDOW: _BEFORE, _AGGREGATE: _BEFORE})
-    yield from _first(calls, "VALUES", "VALUES", dict.fromkeys(_SHOWN, _BEFORE))
-    yield from _first(calls, "PIVOT", "PIVOT", {_MAKES_ROWS: _BEFORE})
+        yield from _first_of_clause(calls, clause, clause, {_WINDOW: _BEFORE, _AGGREGATE: _BEFORE})
+    yield from _first_of_clause(calls, "VALUES", "VALUES", dict.fromkeys(_SHOWN, _BEFORE))
+    yield from _first_of_clause(calls, "PIVOT", "PIVOT", {_MAKES_ROWS: _BEFORE})
     for item in {id(call.item): call.item for call in calls if call.clause in _NESTING}.values():
-        yield from _nested([call for call in calls if call.item is item])
-    yield from _generating(calls)
-    yield from _behind(select, calls)
+        yield from _nested_calls([call for call in calls if call.item is item])
+    yield from _generators_in_expressions(calls)
+    yield from _calls_behind_from(select, calls)
     yield from _sorted_behind_having(calls, key_of)
     yield from _drawn_keys(select, calls)
 
 
-def _first(calls: Iterable[_Call], clause: str, shown: str, hints: dict[str, str]) -> Iterator[QueryFinding]:
+def _first_of_clause(
+    calls: Iterable[_Call], clause: str, clause_name: str, hints: dict[str, str]
+) -> Iterator[QueryFinding]:
     """The first call of each item of a clause (each join has its own ON) that is of one of these kinds."""
     items: dict[int, _Call] = {}
     for call in calls:
         if call.clause == clause and call.kind in hints:
             items.setdefault(id(call.item), call)
     for call in items.values():
-        yield _fault(f"{_SHOWN[call.kind]} is in {shown}", hints[call.kind], call.node, call.item)
+        yield _fault(f"{_SHOWN[call.kind]} is in {clause_name}", hints[call.kind], call.node, call.item)
 
 
-def _nested(calls: list[_Call]) -> Iterator[QueryFinding]:
+def _nested_calls(calls: list[_Call]) -> Iterator[QueryFinding]:
     """An aggregate that holds another one, a function with OVER or a random value."""
     for outer in (call for call in calls if call.kind == _AGGREGATE and len(calls) > 1):
         around = outer.node.parent if isinstance(outer.node.parent, exp.Filter) else outer.node
-        held = [call for call in calls if call is not outer and _within(call.node, around or outer.node)]
-        inside = {call.kind: call.node for call in reversed(held) if _within(call.node, outer.node)}
+        inner_calls = [call for call in calls if call is not outer and _is_within(call.node, around or outer.node)]
+        inside = {call.kind: call.node for call in reversed(inner_calls) if _is_within(call.node, outer.node)}
         if _AGGREGATE in inside:
             yield _fault("an aggregate is inside another one", _NESTED, inside[_AGGREGATE])
             return
         if _WINDOW in inside:
             yield _fault("a function with OVER is in an aggregate", _OVER, inside[_WINDOW])
             return
-        chance = next((call.node for call in held if call.kind == _RANDOMLY), None)
+        chance = next((call.node for call in inner_calls if call.kind == _RANDOMLY), None)
         if chance is not None:
             yield _fault("an aggregate takes random values", _CHANCE, chance, outer.node)
             return
 
 
-def _within(node: exp.Expr, outer: exp.Expr) -> bool:
+def _is_within(node: exp.Expr, outer: exp.Expr) -> bool:
     above: exp.Expr | None = node
     while above is not None and above is not outer:
         above = above.parent
     return above is outer
 
 
-def _generating(calls: list[_Call]) -> Iterator[QueryFinding]:
+def _generators_in_expressions(calls: list[_Call]) -> Iterator[QueryFinding]:
     """`explode(..) + 1`: what makes rows is an item of its own."""
     reported: set[int] = set()
     for call in calls:
@@ -187,13 +191,13 @@ def _generating(calls: list[_Call]) -> Iterator[QueryFinding]:
             continue
         top = call.item.this if isinstance(call.item, (exp.Alias, exp.Aliases)) else call.item
         # Spark takes it inside of a function with OVER.
-        if call.node is top or isinstance(top, exp.Window) or id(top) in reported or _reads(call.node):
+        if call.node is top or isinstance(top, exp.Window) or id(top) in reported or _is_read_by_from(call.node):
             continue
         reported.add(id(top))
         yield _fault("a function that makes rows is inside an expression", _ROWS, call.node)
 
 
-def _reads(node: exp.Expr) -> bool:
+def _is_read_by_from(node: exp.Expr) -> bool:
     """Whether a function that makes rows is what FROM reads."""
     return isinstance(node.parent, (exp.Table, exp.Lateral))
 
@@ -205,19 +209,19 @@ def _drawn_keys(select: exp.Select, calls: list[_Call]) -> Iterator[QueryFinding
         yield _fault("a grouping set has a random value as key", _CHANCE, chance.node, select)
 
 
-def _behind(select: exp.Select, calls: list[_Call]) -> Iterator[QueryFinding]:
+def _calls_behind_from(select: exp.Select, calls: list[_Call]) -> Iterator[QueryFinding]:
     """What WHERE, HAVING, ORDER BY and its like may not hold: the first of it."""
-    for clause, shown in {"where": "WHERE", "having": "HAVING", **_SORTED}.items():
+    for clause, clause_name in {"where": "WHERE", "having": "HAVING", **_SORTED}.items():
         for call in (call for call in calls if call.clause == clause):
             if call.kind == _MAKES_ROWS:
-                yield _fault(f"a function that makes rows is in {shown}", _ROWS, call.node)
+                yield _fault(f"a function that makes rows is in {clause_name}", _ROWS, call.node)
                 return
-            if clause in {"order", "sort"} and call.kind == _AGGREGATE and not _groups(select, calls):
-                message = f"an aggregate is in {shown} of a query that does not group"
+            if clause in {"order", "sort"} and call.kind == _AGGREGATE and not _has_groups(select, calls):
+                message = f"an aggregate is in {clause_name} of a query that does not group"
                 yield _fault(message, _GROUP, call.node)
                 return
             if clause in _SORTED and call.kind == _WINDOW:
-                message = f"a function with OVER is in {shown}"
+                message = f"a function with OVER is in {clause_name}"
                 yield _fault(message, "Give it an alias in the SELECT, and sort by the alias.", call.node)
                 return
 
@@ -232,15 +236,15 @@ def _sorted_behind_having(calls: list[_Call], key_of: Callable[[exp.Expr], str])
     if not any(call.clause == "having" for call in aggregates):
         return
     selected = {key_of(call.node) for call in aggregates if call.clause == "expressions"}
-    others = [call for call in aggregates if key_of(call.node) not in selected]
-    having = next((call for call in others if call.clause == "having"), None)
-    order = next((call for call in others if call.clause in {"order", "sort"}), None)
+    unselected = [call for call in aggregates if key_of(call.node) not in selected]
+    having = next((call for call in unselected if call.clause == "having"), None)
+    order = next((call for call in unselected if call.clause in {"order", "sort"}), None)
     if having is not None and order is not None:
         message = "ORDER BY and HAVING have aggregates that the SELECT has not"
         yield _fault(message, "Select the one that sorts, under an alias, and sort by that.", order.node, order.item)
 
 
-def _groups(select: exp.Select, calls: list[_Call]) -> bool:
+def _has_groups(select: exp.Select, calls: list[_Call]) -> bool:
     clauses = (select.args.get("group"), select.args.get("having"))
     return any(clauses) or any(call.clause == "expressions" and call.kind == _AGGREGATE for call in calls)
 

@@ -21,25 +21,25 @@ def conditions(model: Model) -> Iterator[tuple[str, str, str]]:
         yield "'delete_when'", model.write.delete_when, "delete_when"
 
 
-def condition_faults(model: Model, seen: InputColumns, *, foreign: bool) -> Iterator[Diagnostic]:
+def condition_faults(model: Model, output_columns: InputColumns, *, foreign: bool) -> Iterator[Diagnostic]:
     """Conditions that are not boolean, or name a field or a function that does not exist.
 
     Args:
         model: whose conditions.
-        seen: the columns of its query; a type that is not known is not an error.
+        output_columns: the columns of its query; a type that is not known is not an error.
         foreign: there may be functions that are not Spark's own.
     """
     for name, sql, key in conditions(model):
-        query = columns_of_value(sql, seen)
+        query = columns_of_value(sql, output_columns)
         place = model.positions.settings.get(key) or Location(model.file)
-        for code, message, hint in _faults(name, sql, query, seen, foreign=foreign):
+        for code, message, hint in _faults(name, sql, query, output_columns, foreign=foreign):
             yield Diagnostic(code, message, hint, node=model.name, location=place)
 
 
 def _faults(
-    name: str, sql: str, query: QueryColumns, seen: InputColumns, *, foreign: bool
+    name: str, sql: str, query: QueryColumns, output_columns: InputColumns, *, foreign: bool
 ) -> Iterator[tuple[str, str, str]]:
-    names = {column.lower() for column, _ in seen.columns or ()}
+    names = {column.lower() for column, _ in output_columns.columns or ()}
     # A column that is missing as a whole has been reported where the setting names it.
     fields = [missing for missing in query.unresolved if missing.name.partition(".")[0].lower() in names]
     for missing in fields:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from engine.compile.nodes.manifest import Column, Model
-from engine.compile.types.spark_types import field_type, normal, stored
+from engine.compile.types.spark_types import field_type, normal, type_in_table
 from engine.errors import Diagnostic, Location, near
 
 # There is no such column; one whose type is not known has None.
@@ -34,7 +34,7 @@ def declared_faults(
             hint = near(column.name, (name for name, _ in returned))
             yield _fault("unknown-column", message, hint, model, f"columns.{column.name}")
     if model.contract and certain:
-        yield from _undeclared(model, described, returned)
+        yield from _undeclared_columns(model, described, returned)
     yield from _renamed_wrongly(model, described, types)
 
 
@@ -50,7 +50,7 @@ def _other_type(model: Model, column: Column, returned: str | None) -> Iterator[
     if column.type is None or returned is None or key not in model.positions.settings:
         return
     declared = normal(column.type) or column.type
-    if declared.lower() in {returned.lower(), (stored(returned) or returned).lower()}:
+    if declared.lower() in {returned.lower(), (type_in_table(returned) or returned).lower()}:
         return
     message = f"the column '{column.name}' is declared {declared}, but the query returns {returned}"
     hint = f"Write cast(... as {declared}) as {column.name} in the query, or correct the type."
@@ -78,15 +78,15 @@ def _renamed_wrongly(model: Model, described: Iterable[Column], types: Collectio
             yield _fault("renamed-from", message, hint, model, f"columns.{column.name}.renamed_from")
 
 
-def _undeclared(
+def _undeclared_columns(
     model: Model, described: Iterable[Column], returned: Sequence[tuple[str, str | None]]
 ) -> Iterator[Diagnostic]:
     declared = {name.lower() for name in (*(column.name for column in described), *model.write.exclude)}
     for name, type_ in returned:
         if name.lower() not in declared:
             message = f"the query returns '{name}', which 'columns' does not list, as 'contract' requires"
-            shown = f'"{type_}"' if type_ and "," in type_ else type_ or "..."
-            hint = f"Add {name}: {{type: {shown}}}, or remove it from the query."
+            type_text = f'"{type_}"' if type_ and "," in type_ else type_ or "..."
+            hint = f"Add {name}: {{type: {type_text}}}, or remove it from the query."
             yield _fault("column-undeclared", message, hint, model, "columns")
 
 

@@ -10,10 +10,10 @@ from engine.compile.columns.column_texts import starts
 from engine.compile.columns.find_columns import BoundQuery, bind
 from engine.compile.config.window_config import Window
 from engine.compile.nodes.manifest import Column, Input, Model, Source
-from engine.compile.output.clause_checks import misplaced
+from engine.compile.output.clause_checks import misplaced_calls
 from engine.compile.output.contract import declared_faults
 from engine.compile.output.null_event_times import with_needed_times
-from engine.compile.output.output_columns import misspelled
+from engine.compile.output.output_columns import is_misspelled
 from engine.compile.output.storable_types import GivenColumn, storable_faults
 from engine.compile.output.stream_columns import stream_faults
 from engine.compile.output.string_for_column import quoted_columns
@@ -47,7 +47,7 @@ class ParsedModel:
     """What the text of a model gave: the query and the text it was read from, and the declared windows.
 
     `foreign`: there may be functions that are not Spark's own. `whole`: no declared window was left out for a fault.
-    `plain`: no other query was put into it. `ansi`: types meet as Spark's defaults say.
+    `is_verbatim`: no other query was put into it. `ansi`: types meet as Spark's defaults say.
     """
 
     query: ParsedQuery
@@ -56,45 +56,45 @@ class ParsedModel:
     windows: tuple[Window, ...]
     foreign: bool = False
     whole: bool = True
-    plain: bool = False
+    is_verbatim: bool = False
     ansi: bool = True
 
 
-def typed(
-    model: Model, text: ParsedModel, known: Mapping[str, InputColumns], found: list[Diagnostic]
+def with_columns(
+    model: Model, text: ParsedModel, columns_by_node: Mapping[str, InputColumns], diagnostics: list[Diagnostic]
 ) -> tuple[Model, InputColumns]:
     """A model with its columns, and how others see them.
 
     Args:
         model: resolved; what is wrong with it already decides what else can be checked.
         text: what it was made from.
-        known: by id, the columns of what it reads; one that is missing is not known.
-        found: what is wrong with it; columns that no input has, names given twice and broken rules of streams
+        columns_by_node: by id, the columns of what it reads; one that is missing is not known.
+        diagnostics: what is wrong with it; columns that no input has, names given twice and broken rules of streams
             are added here.
     """
     facts = text.bound.columns
-    errors = {finding.code for finding in found if finding.is_error}
+    errors = {finding.code for finding in diagnostics if finding.is_error}
     # A length that cannot be read leaves all names, unless it is that of a window, which is then missing.
-    named = errors <= (_NAMES_HOLD | {"bad-duration"} if text.whole else _NAMES_HOLD)
+    names_are_certain = errors <= (_NAMES_HOLD | {"bad-duration"} if text.whole else _NAMES_HOLD)
     # What is not found may have the time of any window.
     windows = () if errors & _NOT_FOUND else text.windows
-    times = list(stream_faults(model, text.bound, windows, known)) if named else []
-    faults = [*times, *_faults(model, text, facts, known)] if named else []
+    times = list(stream_faults(model, text.bound, windows, columns_by_node)) if names_are_certain else []
+    faults = [*times, *_column_faults(model, text, facts, columns_by_node)] if names_are_certain else []
     if errors <= _QUERY_HOLDS and bool(errors) == model.broken and not times:
-        own = (text.bound, text.rendered) if text.plain else None
+        own = (text.bound, text.rendered) if text.is_verbatim else None
         # The streaming rules know the same types: a wrong type of a window's time is reported once.
-        told = errors | ({"window-type"} if own and any(f.code == "type-mismatch" for f in faults) else set())
-        faults += [rule for rule in broken_rules(model, known, own) if rule.code not in told]
-    found += faults
-    found += quoted_columns(text.query, text.rendered, known.values(), model.name)
+        reported_codes = errors | ({"window-type"} if own and any(f.code == "type-mismatch" for f in faults) else set())
+        faults += [rule for rule in broken_rules(model, columns_by_node, own) if rule.code not in reported_codes]
+    diagnostics += faults
+    diagnostics += quoted_columns(text.query, text.rendered, columns_by_node.values(), model.name)
     broken = model.broken or any(fault.is_error for fault in faults)
-    columns = _merged(model.columns, facts.columns)
-    seen = facts.as_input(model.id, stored=not model.computed_when_read)
-    if facts.columns is not None and misspelled((column.name for column in facts.columns), facts.unresolved):
+    columns = _merge_declared(model.columns, facts.columns)
+    output = facts.as_input(model.id, in_table=not model.computed_when_read)
+    if facts.columns is not None and is_misspelled((column.name for column in facts.columns), facts.unresolved):
         # Others may read the column that was meant: only its own model has an error.
-        seen = replace(seen, complete=False)
+        output = replace(output, complete=False)
     model = replace(model, columns=columns, indirect=facts.indirect, broken=broken)
-    return with_needed_times(model, text.query.nodes, text.bound), seen
+    return with_needed_times(model, text.query.nodes, text.bound), output
 
 
 def brings_functions(conf: Mapping[str, str]) -> bool:
@@ -122,7 +122,7 @@ def bound_query(
     rendered: Rendered,
     windows: Iterable[Window],
     reads: tuple[Iterable[Input], Iterable[str]],
-    known: Mapping[str, InputColumns],
+    columns_by_node: Mapping[str, InputColumns],
     *,
     with_uses: bool = False,
 ) -> BoundQuery:
@@ -133,40 +133,42 @@ def bound_query(
         rendered: the text that it was read from.
         windows: the declared ones.
         reads: its inputs, and the ephemeral models that it names.
-        known: by id, the columns of what it reads; one that is missing is not known.
+        columns_by_node: by id, the columns of what it reads; one that is missing is not known.
         with_uses: somebody asks what each name refers to.
     """
     inputs = {}
     for name in reads[1]:
-        inputs[f"@ref {name}"] = known.get(f"model.{name}", InputColumns(f"model.{name}", None))
+        inputs[f"@ref {name}"] = columns_by_node.get(f"model.{name}", InputColumns(f"model.{name}", None))
     for item in reads[0]:
         if not item.through:
-            columns = known.get(item.node, InputColumns(item.node, None))
+            columns = columns_by_node.get(item.node, InputColumns(item.node, None))
             time = item.watermark.column if item.stream and item.watermark is not None else ""
             dedup = item.stream and bool(item.dedup)
             inputs[placeholder(item)] = replace(
-                columns, added=_added(item), event_time=time, streaming=item.stream, dedup=dedup
+                columns, added=_added_times(item), event_time=time, streaming=item.stream, dedup=dedup
             )
     times = {window.name: window.time for window in windows}
     return bind(query.tree, inputs, times, rendered.text, query.items, with_uses=with_uses)
 
 
-def _added(item: Input) -> tuple[tuple[str, str], ...]:
+def _added_times(item: Input) -> tuple[tuple[str, str], ...]:
     mark = item.watermark
     return ((mark.column, mark.expression),) if mark is not None and mark.expression is not None else ()
 
 
-def _faults(
-    model: Model, text: ParsedModel, facts: QueryColumns, known: Mapping[str, InputColumns]
+def _column_faults(
+    model: Model, text: ParsedModel, facts: QueryColumns, columns_by_node: Mapping[str, InputColumns]
 ) -> Iterable[Diagnostic]:
     for missing in facts.unresolved:
         place = text.rendered.location(missing.offset)
         message = f"column '{missing.name}' not found"
         hint = with_printed(
-            near(missing.name, missing.near or missing.known or _readable(model, known)), text.rendered, missing.offset
+            near(missing.name, missing.near or missing.visible_names or _readable_names(model, columns_by_node)),
+            text.rendered,
+            missing.offset,
         )
         yield Diagnostic("unknown-column", message, hint, node=model.name, location=place)
-    for fault in (*facts.faults, *misplaced(text.query.nodes, text.bound.noted.key_of)):
+    for fault in (*facts.faults, *misplaced_calls(text.query.nodes, text.bound.noted.key_of)):
         unsure = {"unknown-function": text.foreign, "type-mismatch": not text.ansi}
         if not unsure.get(fault.code):
             place = text.rendered.location(fault.offset)
@@ -176,12 +178,12 @@ def _faults(
         yield _same_names(model, facts.duplicates)
     if facts.columns is not None:
         certain = all(column.named for column in facts.columns)
-        certain = certain and not misspelled((column.name for column in facts.columns), facts.unresolved)
-        given = [(column.name, column.type) for column in facts.columns if column.named]
-        yield from declared_faults(model, given, certain=certain)
+        certain = certain and not is_misspelled((column.name for column in facts.columns), facts.unresolved)
+        named_types = [(column.name, column.type) for column in facts.columns if column.named]
+        yield from declared_faults(model, named_types, certain=certain)
         columns = facts.columns
-        stored = [GivenColumn(column.name, column.type, column.sql) for column in columns]
-        yield from storable_faults(model, stored, lambda index: _place(text, columns, index))
+        given_columns = [GivenColumn(column.name, column.type, column.sql) for column in columns]
+        yield from storable_faults(model, given_columns, lambda index: _place(text, columns, index))
 
 
 def _place(text: ParsedModel, columns: Sequence[ColumnFacts], index: int) -> Location:
@@ -194,28 +196,27 @@ def _same_names(model: Model, names: Sequence[str]) -> Diagnostic:
     message = f"two columns have the name '{names[0]}'"
     hint = "Give one of them an alias; Spark's column names are case-insensitive."
     if len(names) > 1:
-        shown = ", ".join(f"'{name}'" for name in names[:_SHOWN])
+        listed_names = ", ".join(f"'{name}'" for name in names[:_SHOWN])
         more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-        message = f"two columns each have the names {shown}{more}"
+        message = f"two columns each have the names {listed_names}{more}"
         hint = "Select the columns of one input by name instead of '*', or give them aliases."
     return Diagnostic("duplicate-name", message, hint, node=model.name, location=Location(model.file))
 
 
-def _readable(model: Model, known: Mapping[str, InputColumns]) -> list[str]:
+def _readable_names(model: Model, columns_by_node: Mapping[str, InputColumns]) -> list[str]:
     """The names of all columns that the model reads."""
-    inputs = (known.get(node) for node in model.depends_on)
+    inputs = (columns_by_node.get(node) for node in model.depends_on)
     return [name for columns in inputs if columns is not None for name, _ in columns.columns or ()]
 
 
-def _merged(described: tuple[Column, ...], facts: tuple[ColumnFacts, ...] | None) -> tuple[Column, ...]:
+def _merge_declared(described: tuple[Column, ...], facts: tuple[ColumnFacts, ...] | None) -> tuple[Column, ...]:
     """The query's columns in their order, with the user's declarations."""
     if facts is None:
         return described
-    said = {column.name.lower(): column for column in described}
+    described_by_name = {column.name.lower(): column for column in described}
     columns = []
     for fact in facts:
-        own = said.pop(fact.name.lower(), Column(fact.name))
-        made = (fact.origins, fact.sql, fact.derivation, fact.window, fact.named, fact.certain)
-        column = Column(own.name, own.description, fact.type or own.type, own.meta, *made)
-        columns.append(replace(column, renamed_from=own.renamed_from))
-    return (*columns, *said.values())
+        own = described_by_name.pop(fact.name.lower(), Column(fact.name))
+        derived = (fact.origins, fact.sql, fact.derivation, fact.window, fact.named, fact.certain)
+        columns.append(Column(own.name, own.description, fact.type or own.type, own.meta, *derived, own.renamed_from))
+    return (*columns, *described_by_name.values())

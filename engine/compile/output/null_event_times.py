@@ -39,10 +39,10 @@ def with_needed_times(model: Model, nodes: QueryNodes, bound: BoundQuery) -> Mod
     if model.in_catalog and not model.streaming:
         return model
     use = _use(model, nodes, bound)
-    return replace(model, inputs=tuple(_decided(item, use) for item in model.inputs))
+    return replace(model, inputs=tuple(_with_needed_time(item, use) for item in model.inputs))
 
 
-def _decided(item: Input, use: _Use) -> Input:
+def _with_needed_time(item: Input, use: _Use) -> Input:
     # The stream settings of an ephemeral model apply wherever it is read.
     if item.watermark is None or not item.stream or item.needs_time is not None:
         return item

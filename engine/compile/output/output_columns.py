@@ -56,7 +56,7 @@ def output_columns(bound: BoundQuery) -> tuple[str, ...] | None:
     return tuple(column.name for column in columns or ()) if certain else None
 
 
-def misspelled(output: Iterable[str], unresolved: Iterable[Unresolved]) -> bool:
+def is_misspelled(output: Iterable[str], unresolved: Iterable[Unresolved]) -> bool:
     """Return whether a column of the output has the name of one that no input has.
 
     A setting that names a column which is not in the output may then name the one that was meant: only the cause is
@@ -73,7 +73,7 @@ def of_changes(write: Write, name: NamedColumn) -> bool:
 
 
 def check_columns(
-    named: Iterable[NamedColumn],
+    named_columns: Iterable[NamedColumn],
     write: Write,
     bound: BoundQuery,
     places: Mapping[str, Location],
@@ -82,7 +82,7 @@ def check_columns(
     """Report settings that do not fit the columns of the query, as far as they are certain.
 
     Args:
-        named: the columns that settings name.
+        named_columns: the columns that settings name.
         write: how the rows are written.
         bound: the query.
         places: of the settings.
@@ -92,7 +92,7 @@ def check_columns(
     if output is None:
         return
     names = {name.lower() for name in output}
-    for name in () if misspelled(output, bound.columns.unresolved) else named:
+    for name in () if is_misspelled(output, bound.columns.unresolved) else named_columns:
         if name.column.lower() not in names and not of_changes(write, name):
             hint = near(name.column, output) or "Select it."
             message = f"'{name.key}' names '{name.column}', which the SELECT does not have"
@@ -116,22 +116,28 @@ def _items(bound: BoundQuery, select: exp.Select) -> list[SelectItem] | None:
     items = []
     for column in output.columns:
         written = select.expressions[column.item]
-        named = isinstance(written, (exp.Alias, exp.Column, exp.Star))
+        has_name = isinstance(written, (exp.Alias, exp.Column, exp.Star))
         star = written.args.get("replace") if isinstance(written, exp.Star) else None
         assigned = {alias.alias.lower(): alias for alias in star or ()}
         value = assigned.get(column.name.lower(), written).unalias()
         text = bound.noted.key_of(value)
         if value.is_star:
             value, text = exp.column(column.name), NameRef((column.value.id,), column.name.lower()).text
-        items.append(SelectItem(column.name if named else None, value, column, text))
+        items.append(SelectItem(column.name if has_name else None, value, column, text))
     return items
 
 
 def _query_below(select: exp.Select) -> exp.Select | None:
     """The query in FROM of which a SELECT only filters rows and picks columns; None: it does more, or reads a table."""
-    others = {key for key, value in select.args.items() if value} - {"expressions", "from_", "where", "kind", "with_"}
+    other_clauses = {key for key, value in select.args.items() if value} - {
+        "expressions",
+        "from_",
+        "where",
+        "kind",
+        "with_",
+    }
     relation = select.args["from_"].this if select.args.get("from_") is not None else None
-    if others or not isinstance(relation, exp.Subquery) or not isinstance(relation.this, exp.Select):
+    if other_clauses or not isinstance(relation, exp.Subquery) or not isinstance(relation.this, exp.Select):
         return None
     whole = not any(value for key, value in relation.args.items() if key not in {"this", "alias"})
     renames = relation.args.get("alias") is not None and relation.args["alias"].args.get("columns")
@@ -149,22 +155,26 @@ def group_keys(bound: BoundQuery, select: exp.Select, windows: Iterable[Window])
         return None
     if below is not None:
         inner = group_keys(bound, below, windows)
-        return None if inner is None else [_picked(key, items) for key in inner]
-    given = bound.noted.groups.get(id(select))
-    if given is None or not all(key.always for key in given) or select.args["group"].find(exp.Tuple) is not None:
+        return None if inner is None else [_key_of_outer_select(key, items) for key in inner]
+    select_keys = bound.noted.groups.get(id(select))
+    if (
+        select_keys is None
+        or not all(key.always for key in select_keys)
+        or select.args["group"].find(exp.Tuple) is not None
+    ):
         return None
     names = {window.name for window in windows}
-    keys = {key.text: key for one in given for key in [_key(one, bound, items, names)]}
+    keys = {key.text: key for one in select_keys for key in [_key(one, bound, items, names)]}
     return list(keys.values())
 
 
-def _picked(key: GroupColumns, items: list[SelectItem]) -> GroupColumns:
+def _key_of_outer_select(key: GroupColumns, items: list[SelectItem]) -> GroupColumns:
     """A key of a query by the columns that a SELECT over it picks; of a window its start is the best."""
-    found: dict[str, None] = {}
+    column_names: dict[str, None] = {}
     for name in key.columns:
         parts = {part: i.name for i in items if i.name and (part := _part_of(i.value, name)) is not None}
-        found |= dict.fromkeys(parts[part] for part in ("start", "", "end") if part in parts)
-    return GroupColumns(key.text, tuple(found))
+        column_names |= dict.fromkeys(parts[part] for part in ("start", "", "end") if part in parts)
+    return GroupColumns(key.text, tuple(column_names))
 
 
 def _part_of(value: exp.Expr, name: str) -> str | None:
@@ -184,20 +194,20 @@ def _key(key: GroupKey, bound: BoundQuery, items: list[SelectItem], windows: set
     window = next((w for n in (node, *(m.value for m in matches)) if (w := _window_of(n, windows))), "")
     if window:
         call = node.find(exp.Anonymous) if window == _BUILTIN else None
-        shown = call.sql(dialect="spark") if call is not None else window
-        return GroupColumns(shown, tuple(_window_columns(window, items, windows)))
-    named = [item.name for item in matches if item.name is not None]
-    return GroupColumns(key.node.sql(dialect="spark"), tuple(named))
+        window_text = call.sql(dialect="spark") if call is not None else window
+        return GroupColumns(window_text, tuple(_window_columns(window, items, windows)))
+    column_names = [item.name for item in matches if item.name is not None]
+    return GroupColumns(key.node.sql(dialect="spark"), tuple(column_names))
 
 
 def _window_of(node: exp.Expr, windows: set[str]) -> str:
     """The window that an expression is or is a part of: a declared one, or the one call that a query groups by."""
     if isinstance(node, exp.Column):
         table, name = node.table.lower(), node.name.lower()
-        known = {*windows, _BUILTIN}
-        if table in known and name in _PARTS:
+        window_names = {*windows, _BUILTIN}
+        if table in window_names and name in _PARTS:
             return table
-        return name if not table and name in known else ""
+        return name if not table and name in window_names else ""
     if isinstance(node, exp.Dot) and node.name.lower() in _PARTS:
         return _window_of(node.this, windows)
     return _BUILTIN if isinstance(node, exp.Anonymous) and node.name.lower() == _BUILTIN else ""

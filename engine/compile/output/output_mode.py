@@ -13,13 +13,15 @@ from engine.compile.nodes.materialization import Materialized
 from engine.compile.nodes.model_settings import History, OutputMode, Write
 from engine.compile.output.output_columns import GroupColumns, group_keys, outermost, output_columns
 from engine.compile.references.expand_windows import Report
-from engine.compile.sql.aggregates import has_aggregate, reads, streaming_names
+from engine.compile.sql.aggregates import has_aggregate, reads_names, streaming_names
 from engine.compile.sql.parse import ParsedQuery, first_offset
 from engine.compile.sql.query_nodes import QueryNodes, relations
 from engine.errors import Location
 
+MERGED = "its rows are replaced by newer ones (it has a unique_key)"
 
-def decide(
+
+def decide_output_mode(
     write: Write,
     query: tuple[ParsedQuery, BoundQuery],
     windows: tuple[Window, ...],
@@ -42,7 +44,7 @@ def decide(
     write = replace(write, output_mode=mode)
     if mode is not OutputMode.UPDATE:
         return write
-    if _session(parsed, windows, places, report):
+    if _check_session_window(parsed, windows, places, report):
         return write
     select = outermost(bound.tree)
     keys = group_keys(bound, select, windows) if isinstance(select, exp.Select) else None
@@ -54,17 +56,19 @@ def decide(
     return replace(write, unique_key=_key(write, bound, keys, places, report))
 
 
-def rewrites(kind: Materialized, write: Write) -> str:
+def why_rows_change(kind: Materialized, write: Write) -> str:
     """Why the rows of a model change after they were written, so that no stream can read them; empty: they never do."""
     if not kind.traits.streaming:
         return "" if write.history is History.CHANGES else f"it is a {kind.traits.noun}"
     if write.output_mode is OutputMode.COMPLETE:
         return "it is rewritten in each micro-batch (output_mode: complete)"
     merged = write.unique_key or write.output_mode is OutputMode.UPDATE
-    return "its rows are replaced by newer ones (it has a unique_key)" if merged else ""
+    return MERGED if merged else ""
 
 
-def _session(query: ParsedQuery, windows: tuple[Window, ...], places: Mapping[str, Location], report: Report) -> bool:
+def _check_session_window(
+    query: ParsedQuery, windows: tuple[Window, ...], places: Mapping[str, Location], report: Report
+) -> bool:
     """Report a session window in update mode; whether there is one."""
     hint = "Set output_mode: append: a session is written when it ends."
     session = next((window for window in windows if window.time.kind == "session"), None)
@@ -105,9 +109,9 @@ def _key(
     output = {name.lower() for name in output_columns(bound) or write.unique_key}
     selected = all(name.lower() in output for name in write.unique_key)
     if write.unique_key and selected and not _fits(write.unique_key, keys):
-        shown = ", ".join(grouping) or "nothing"
-        message = f"'unique_key' is not what the query groups by ({shown}), and output_mode is 'update'"
-        hint = f"Write unique_key: [{shown}] or leave it out; or write output_mode: append."
+        key_text = ", ".join(grouping) or "nothing"
+        message = f"'unique_key' is not the grouping key of the query ({key_text}), and output_mode is 'update'"
+        hint = f"Write unique_key: [{key_text}] or leave it out; or write output_mode: append."
         report("update-needs-key", message, hint, places["unique_key"])
     return write.unique_key
 
@@ -132,10 +136,10 @@ def _updates(write: Write, query: ParsedQuery, windows: tuple[Window, ...], stre
     if any(not isinstance(node, exp.Union) or node.args.get("distinct") for node in nodes.every(exp.SetOperation)):
         return False
     names = streaming_names(nodes, streams)
-    selects = [select for select in nodes.every(exp.Select) if reads(nodes, select, names)]
+    selects = [select for select in nodes.every(exp.Select) if reads_names(nodes, select, names)]
     if any(select.args.get("distinct") or select.args.get("limit") for select in selects) or nodes.every(exp.Pivot):
         return False
-    if any(sum(reads(nodes, one, names) for one in relations(select)) > 1 for select in selects):
+    if any(sum(reads_names(nodes, one, names) for one in relations(select)) > 1 for select in selects):
         return False
     return sum(_aggregates(select) for select in selects) == 1
 

@@ -69,14 +69,16 @@ def storable_faults(
         return
     view = model.computed_when_read
     version, out = None if view else _version(model), {name.lower() for name in model.write.exclude}
-    types = {column.name.lower(): _known(column.type) for column in returned if column.name.lower() not in out}
+    types = {
+        column.name.lower(): _without_collation(column.type) for column in returned if column.name.lower() not in out
+    }
     alone = version is not None and set(types.values()) == {"void"}
     for index, column in enumerate(returned):
         type_ = types.get(column.name.lower())
-        unfit = next(_unfit(column.name, type_, type_, version, alone=alone), None) if type_ else None
+        unfit = next(_unfit_parts(column.name, type_, type_, version, alone=alone), None) if type_ else None
         if unfit is not None:
-            what = "a view" if view else "an Iceberg table"
-            message = f"the column '{unfit.path}' is {_named(unfit.type)}, which {what} cannot hold"
+            holder = "a view" if view else "an Iceberg table"
+            message = f"the column '{unfit.path}' is {_describe_type(unfit.type)}, which {holder} cannot hold"
             if unfit.type == "variant":
                 message = f"the column '{unfit.path}' is variant, which needs 'format_version: {_VARIANT_VERSION}'"
             where = place(index) if place is not None else Location(model.file)
@@ -84,7 +86,7 @@ def storable_faults(
     yield from _layout_faults(model, types)
 
 
-def _known(type_: str | None) -> str | None:
+def _without_collation(type_: str | None) -> str | None:
     """A type in one form; how strings compare is nothing that a table holds."""
     return spark_types.normal(_COLLATED.sub("string", type_)) if type_ else None
 
@@ -94,7 +96,7 @@ def _version(model: Model) -> int:
     return int(text) if text.isdecimal() else _DEFAULT_VERSION
 
 
-def _unfit(path: str, type_: str, whole: str, version: int | None, *, alone: bool = True) -> Iterator[_Unfit]:
+def _unfit_parts(path: str, type_: str, whole: str, version: int | None, *, alone: bool = True) -> Iterator[_Unfit]:
     """The parts of a type that a table cannot hold.
 
     Args:
@@ -105,18 +107,18 @@ def _unfit(path: str, type_: str, whole: str, version: int | None, *, alone: boo
         alone: no column or field beside it has a value, so that files would have nothing to hold.
     """
     if (inner := spark_types.element(type_)) is not None:
-        yield from _unfit(f"{path}.element", inner, whole, version)
+        yield from _unfit_parts(f"{path}.element", inner, whole, version)
     elif type_.startswith("map<"):
         key, value = spark_types.entry(type_)
-        yield from _unfit(f"{path}.key", key or "", whole, version or _DEFAULT_VERSION)
-        yield from _unfit(f"{path}.value", value or "", whole, version)
+        yield from _unfit_parts(f"{path}.key", key or "", whole, version or _DEFAULT_VERSION)
+        yield from _unfit_parts(f"{path}.value", value or "", whole, version)
     elif (members := spark_types.fields(type_)) is not None:
         names = {name.lower() for name, _ in members}
         if version is not None and (not members or len(names) < len(members)):
             yield _Unfit(path, type_, whole)
         empty = {part for _, part in members} == {"void"}
         for name, part in members:
-            yield from _unfit(f"{path}.{name}", part, whole, version, alone=empty)
+            yield from _unfit_parts(f"{path}.{name}", part, whole, version, alone=empty)
     elif type_.startswith(("interval", "time(")) or _needs_more(type_, version, alone=alone):
         yield _Unfit(path, type_, whole)
 
@@ -128,7 +130,7 @@ def _needs_more(type_: str, version: int | None, *, alone: bool) -> bool:
     return version < _VARIANT_VERSION or (type_ == "void" and alone)
 
 
-def _named(type_: str) -> str:
+def _describe_type(type_: str) -> str:
     if type_ == "void":
         return "void (NULL without a type)"
     if type_ == "struct<>":
@@ -144,7 +146,7 @@ def _short(type_: str) -> str:
 def _fix(column: GivenColumn, unfit: _Unfit) -> str:
     """How to store a column of such a type."""
     sql = column.sql if column.sql and len(column.sql) <= _SHOWN and column.sql != "*" else "..."
-    name = spark_types.quoted(column.name)
+    name = spark_types.quote_name(column.name)
     inside = unfit.type != unfit.whole
     if unfit.type == "void":
         return f"Give it a type: cast({sql} as {_short(_WORDS.sub('string', unfit.whole))}) as {name}."
@@ -174,25 +176,25 @@ def _layout_faults(model: Model, types: Mapping[str, str | None]) -> Iterator[Di
     """Fields of `partition_by` and `sort_by` that do not fit the type of their column."""
     for part in model.write.partition_by:
         type_ = types.get(part.column.lower())
-        if type_ is not None and not _takes(part.transform, type_):
+        if type_ is not None and not _takes_type(part.transform, type_):
             field = _text(part)
             message = f"'partition_by' cannot take {field}: '{part.column}' is {_short(type_)}"
-            yield _misplaced(model, "partition_by", message, _other(part, type_))
+            yield _layout_fault(model, "partition_by", message, _fitting_field(part, type_))
     for sort in model.write.sort_by:
         type_ = types.get(sort.column.lower())
         if type_ is not None and type_.startswith(_CONTAINERS):
             message = f"'sort_by' cannot order by '{sort.column}', which is {_short(type_)}"
-            yield _misplaced(model, "sort_by", message, "Sort by a column that is not a struct, array or map.")
+            yield _layout_fault(model, "sort_by", message, "Sort by a column that is not a struct, array or map.")
 
 
-def _takes(transform: str, type_: str) -> bool:
+def _takes_type(transform: str, type_: str) -> bool:
     base = type_.partition("(")[0]
     if transform in _TAKES:
-        return base in _TAKES[transform] or _unknown(type_)
+        return base in _TAKES[transform] or _is_reported_elsewhere(type_)
     return not type_.startswith(_CONTAINERS)
 
 
-def _unknown(type_: str) -> bool:
+def _is_reported_elsewhere(type_: str) -> bool:
     """Whether the column itself is a fault, which is reported."""
     return type_.startswith(("interval", "time("))
 
@@ -203,10 +205,10 @@ def _text(part: Partition) -> str:
     return f"{part.transform}({part.column if part.number is None else f'{part.number}, {part.column}'})"
 
 
-def _other(part: Partition, type_: str) -> str:
+def _fitting_field(part: Partition, type_: str) -> str:
     """Which field fits a column of this type."""
-    column = spark_types.quoted(part.column)
-    fitting = [name for name in ("day", "hour", "bucket", "truncate") if _takes(name, type_)]
+    column = spark_types.quote_name(part.column)
+    fitting = [name for name in ("day", "hour", "bucket", "truncate") if _takes_type(name, type_)]
     if type_.startswith(_CONTAINERS):
         return "Partition by a column that is not a struct, array or map: select a field of it as a column."
     if part.transform in {"year", "month", "day", "hour"} and "day" not in fitting:
@@ -217,6 +219,6 @@ def _other(part: Partition, type_: str) -> str:
     return f"Write {column} itself, or cast it: cast({column} as bigint) as a column."
 
 
-def _misplaced(model: Model, key: str, message: str, hint: str) -> Diagnostic:
+def _layout_fault(model: Model, key: str, message: str, hint: str) -> Diagnostic:
     place = model.positions.settings.get(key) or Location(model.file)
     return Diagnostic("partition-type", message, hint, node=model.name, location=place)

@@ -14,8 +14,9 @@ from engine.compile.nodes.manifest import Input, Model, Source, Watermark
 from engine.compile.sql.dialect import DIALECT
 from engine.compile.types.spark_types import normal
 from engine.errors import Diagnostic, Location, near
+from engine.times import in_words
 
-_CAST = "Write watermark: cast({0} as timestamp) as {1} delay {2}."
+_CAST = "watermark: cast({0} as timestamp) as {1} delay {2}"
 
 
 def stream_faults(
@@ -47,32 +48,38 @@ def source_faults(source: Source, columns: InputColumns) -> Iterator[Diagnostic]
 def _watermark(
     name: str, mark: Watermark, columns: InputColumns, node: str, place: Location | None
 ) -> Iterator[Diagnostic]:
-    missing, type_ = _evaluated(mark.expression, columns) if mark.expression else _found(mark.column, columns)
-    for lost in missing:
-        message = f"the watermark of '{name}' is on '{lost.name}', which it does not have"
-        hint = near(lost.name, lost.near or _names(columns))
+    missing, type_ = (
+        _expression_type(mark.expression, columns) if mark.expression else _column_type(mark.column, columns)
+    )
+    for missing_column in missing:
+        message = f"the watermark of '{name}' is on '{missing_column.name}', which it does not have"
+        hint = near(missing_column.name, missing_column.near or _names(columns))
         code = "unknown-column" if mark.expression else "watermark-missing-column"
         yield Diagnostic(code, message, hint, node=node, location=place)
     if type_ not in {None, "timestamp"}:
         message = f"the watermark of '{name}' is on {type_}, not TIMESTAMP"
-        yield Diagnostic("watermark-type", message, _cast(mark, type_), node=node, location=place)
+        yield Diagnostic("watermark-type", message, _cast(name, mark, type_), node=node, location=place)
 
 
-def _cast(mark: Watermark, type_: str | None) -> str:
+def _cast(name: str, mark: Watermark, type_: str | None) -> str:
     if type_ not in {"string", "date", "timestamp_ntz"}:
         return "Use the event-time column."
-    return _CAST.format(mark.expression or mark.column, f"{mark.column}_at", mark.delay)
+    delay = in_words(mark.delay)
+    cast = _CAST.format(mark.expression or mark.column, mark.column, delay)
+    if type_ != "string" or mark.expression or "." not in name:
+        return f"Write {cast}."
+    return f"Write '{mark.column} timestamp' in the schema of '{name}', or cast it: {cast}."
 
 
-def _found(name: str, columns: InputColumns) -> tuple[tuple[Unresolved, ...], str | None]:
+def _column_type(name: str, columns: InputColumns) -> tuple[tuple[Unresolved, ...], str | None]:
     """The type of a column; what is missing if there is none."""
     types = {column.lower(): type_ for column, type_ in (*columns.hidden, *(columns.columns or ()))}
-    lost = columns.complete and name.lower() not in types
+    is_missing = columns.complete and name.lower() not in types
     type_ = types.get(name.lower())
-    return (Unresolved(name, (), 0),) if lost else (), normal(type_) if type_ else None
+    return (Unresolved(name, (), 0),) if is_missing else (), normal(type_) if type_ else None
 
 
-def _evaluated(sql: str, columns: InputColumns) -> tuple[tuple[Unresolved, ...], str | None]:
+def _expression_type(sql: str, columns: InputColumns) -> tuple[tuple[Unresolved, ...], str | None]:
     """The names in an expression that are not there, and its type if all are."""
     query = columns_of_value(sql, columns)
     type_ = query.columns[0].type if query.columns and not query.unresolved else None
@@ -97,11 +104,11 @@ def _windows(
         return
     names = [name for columns in inputs if columns is not None for name in _names(columns)]
     names += [item.watermark.column for item in model.inputs if item.watermark]
-    there = {name.lower() for name in names}
+    input_names = {name.lower() for name in names}
     for window in (window for window in windows if window.name not in bound.noted.timed):
         tree = expression(window.time.time)
         for column in tree.find_all(exp.Column) if tree is not None else ():
-            if there.isdisjoint(part.name.lower() for part in column.parts):
+            if input_names.isdisjoint(part.name.lower() for part in column.parts):
                 message = f"the window '{window.name}' is over '{column.sql(dialect=DIALECT)}', which no input has"
                 hint = near(column.name, names)
                 yield Diagnostic("unknown-column", message, hint, node=model.name, location=window.location)

@@ -22,22 +22,22 @@ _OF_CHANGES = {
 }
 
 
-def kept(model: Model, seen: InputColumns) -> tuple[Model, InputColumns]:
+def with_table_columns(model: Model, output: InputColumns) -> tuple[Model, InputColumns]:
     """A model with the columns of its table, and how others see them.
 
     Columns that say which row of a key is the newer, or that it is deleted, decide on rows.
 
     Args:
         model: with the columns of its query.
-        seen: what others would see of these.
+        output: what others would see of these.
     """
     write = model.write
     if not write.unique_key:
-        return model, seen
-    indirect = tuple(dict.fromkeys((*model.indirect, *_deciding(model))))
-    types = {name.lower(): type_ for name, type_ in seen.columns or ()}
+        return model, output
+    indirect = tuple(dict.fromkeys((*model.indirect, *_deciding_origins(model))))
+    types = {name.lower(): type_ for name, type_ in output.columns or ()}
     columns = [*model.columns]
-    returned = [*(seen.columns or ())]
+    returned = [*(output.columns or ())]
     if write.history is History.CHANGES:
         returned += [(name, type_) for name, (type_, _) in _OF_CHANGES.items()]
         columns = list(_with_build_times(columns, _OF_CHANGES))
@@ -47,12 +47,12 @@ def kept(model: Model, seen: InputColumns) -> tuple[Model, InputColumns]:
         columns = list(_with_history(columns, write))
     out = {name.lower() for name in write.exclude}
     columns = [column for column in columns if column.name.lower() not in out]
-    if seen.columns is not None:
-        seen = replace(seen, columns=tuple(item for item in returned if item[0].lower() not in out))
-    return replace(model, columns=tuple(columns), indirect=indirect), seen
+    if output.columns is not None:
+        output = replace(output, columns=tuple(item for item in returned if item[0].lower() not in out))
+    return replace(model, columns=tuple(columns), indirect=indirect), output
 
 
-def _deciding(model: Model) -> Iterator[Origin]:
+def _deciding_origins(model: Model) -> Iterator[Origin]:
     write = model.write
     newer = {name.lower() for name in write.sequence_by}
     deletes = columns_named(write.delete_when or "")
@@ -81,9 +81,9 @@ def _with_history(columns: list[Column], write: Write) -> Iterator[Column]:
         yield replace(described.get(name, Column(name)), type=type_, origins=order.origins, sql=sql)
 
 
-def _with_build_times(columns: list[Column], made: Mapping[str, tuple[str, str]]) -> Iterator[Column]:
+def _with_build_times(columns: list[Column], added_columns: Mapping[str, tuple[str, str]]) -> Iterator[Column]:
     """The columns, and those of a history of full extracts, whose times are those of the extracts."""
     described = {column.name.lower(): column for column in columns}
-    yield from (column for column in columns if column.name.lower() not in made)
-    for name, (type_, meaning) in made.items():
+    yield from (column for column in columns if column.name.lower() not in added_columns)
+    for name, (type_, meaning) in added_columns.items():
         yield replace(described.get(name, Column(name)), type=type_, sql=meaning)

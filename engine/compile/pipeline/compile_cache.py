@@ -23,13 +23,13 @@ import engine
 from engine.compile.artifacts.node_json import Buffer, Encoded, digest, to_json
 from engine.compile.declarations.target import Target
 from engine.compile.nodes.manifest import KeptRecords, NodeRecord
-from engine.compile.nodes.model_interface import Face
-from engine.compile.pipeline.kept_nodes import NodePlace, content_of, placed, read_kept
+from engine.compile.nodes.model_interface import ModelInterface
+from engine.compile.pipeline.kept_nodes import NodePlace, content_of, place_nodes, read_kept
 from engine.compile.pipeline.library_version import library_version
 from engine.errors import Diagnostic, ProjectError
 from engine.project import LoadedProject
 from engine.project.project_files import inside
-from engine.secrets import PREFIX, secret_values
+from engine.secrets.scrubber import PREFIX, secret_values
 from engine.target_folder import TargetFolder
 
 FOLDER = "compiled"
@@ -64,7 +64,7 @@ class CachedModel:
         hashes: of its face, and of what it gives.
     """
 
-    face: Face
+    face: ModelInterface
     given: msgspec.Raw
     problems: tuple[Diagnostic, ...]
     nodes: tuple[str, ...]
@@ -128,7 +128,7 @@ class StoredCompilation:
         """Itself if its models may be used one by one, else nothing."""
         return self if self.shared == now.shared and same_env(self.env, now.env) else StoredCompilation()
 
-    def kept(self) -> dict[str, CachedModel]:
+    def cached_models(self) -> dict[str, CachedModel]:
         """What is known of the models, by id."""
         return msgspec.json.decode(self.models, type=dict[str, CachedModel])
 
@@ -142,30 +142,30 @@ class StoredCompilation:
 class Records(KeptRecords):
     """The nodes of a compilation as they are in manifest.json."""
 
-    def __init__(self, stored: StoredCompilation) -> None:
-        self._stored = stored
-        self._nodes = frozenset(stored.nodes)
+    def __init__(self, compilation: StoredCompilation) -> None:
+        self._compilation = compilation
+        self._nodes = frozenset(compilation.nodes)
 
     def __getitem__(self, node_id: str) -> NodeRecord:
-        if node_id in self._stored.fresh:
-            node, key = self._stored.fresh[node_id]
+        if node_id in self._compilation.fresh:
+            node, key = self._compilation.fresh[node_id]
             return NodeRecord(node.depends_on, memoryview(node.record), key)
-        place = self._stored.places[node_id]
-        return NodeRecord(place.depends_on, place.record_in(self._stored.data), place.key)
+        place = self._compilation.places[node_id]
+        return NodeRecord(place.depends_on, place.record_in(self._compilation.data), place.key)
 
     def keys_written(self) -> dict[str, str]:
         """The key of each node, by id."""
-        fresh, places = self._stored.fresh, self._stored.places
-        return {i: fresh[i][1] if i in fresh else places[i].key for i in self._stored.nodes}
+        fresh, places = self._compilation.fresh, self._compilation.places
+        return {i: fresh[i][1] if i in fresh else places[i].key for i in self._compilation.nodes}
 
     def __contains__(self, node_id: object) -> bool:
         return node_id in self._nodes
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._stored.nodes)
+        return iter(self._compilation.nodes)
 
     def __len__(self) -> int:
-        return len(self._stored.nodes)
+        return len(self._compilation.nodes)
 
 
 class _Head(msgspec.Struct, frozen=True):
@@ -190,8 +190,8 @@ def load(folder: Path | None, target: Target) -> StoredCompilation:
     if folder is None:
         return StoredCompilation()
     try:
-        kept, data = read_kept(_path(folder, target))
-        head = msgspec.json.decode(kept, type=_Head)
+        head_bytes, data = read_kept(_path(folder, target))
+        head = msgspec.json.decode(head_bytes, type=_Head)
     except (OSError, ValueError, KeyError, RecursionError, msgspec.MsgspecError):  # KeyError: a code of another version
         return StoredCompilation()
     within = len(data) == head.size and all(p.start + p.json + p.record <= head.size for p in head.places.values())
@@ -209,26 +209,26 @@ def load(folder: Path | None, target: Target) -> StoredCompilation:
     return StoredCompilation(**parts, nodes=tuple(head.places))
 
 
-def save(stored: StoredCompilation, folder: Path, target: Target, env: Mapping[str, str]) -> None:
+def save(compilation: StoredCompilation, folder: Path, target: Target, env: Mapping[str, str]) -> None:
     """Keep a compilation, unless a secret was written into the project.
 
     A masked one could not be used again. A folder that cannot be written is not an error, it only costs time.
     """
     path = _path(folder, target)
-    places, nodes = placed(stored.nodes, stored.fresh, stored.places, stored.data)
+    places, nodes = place_nodes(compilation.nodes, compilation.fresh, compilation.places, compilation.data)
     head = _Head(
-        shared=stored.shared,
-        files=stored.files,
-        env=dict(stored.env),
-        env_all=dict(stored.env_all),
-        repeatable=stored.repeatable,
-        sources=dict(stored.sources),
-        folders=stored.folders,
+        shared=compilation.shared,
+        files=compilation.files,
+        env=dict(compilation.env),
+        env_all=dict(compilation.env_all),
+        repeatable=compilation.repeatable,
+        sources=dict(compilation.sources),
+        folders=compilation.folders,
         size=sum(map(len, nodes)),
         places=places,
-        order=stored.order,
-        found=stored.found,
-        models=msgspec.Raw(stored.models),
+        order=compilation.order,
+        found=compilation.found,
+        models=msgspec.Raw(compilation.models),
     )
     content = content_of(bytes(to_json(head)), nodes)
     forms = [form for value in secret_values(env) for form in _spellings(value)]
@@ -236,8 +236,8 @@ def save(stored: StoredCompilation, folder: Path, target: Target, env: Mapping[s
         if any(form in bytes(part) for form in forms for part in content):
             path.unlink(missing_ok=True)
             return
-        with TargetFolder(path.parent) as kept:
-            kept.write(path.name, content)
+        with TargetFolder(path.parent) as cache_folder:
+            cache_folder.write(path.name, content)
 
 
 def _spellings(value: str) -> set[bytes]:
@@ -252,7 +252,7 @@ def _path(folder: Path, target: Target) -> Path:
     return folder / FOLDER / f"{name}.cache"
 
 
-def look(
+def current_hashes(
     project: LoadedProject,
     target: Target,
     variables: Mapping[str, Any],
@@ -279,9 +279,9 @@ def _env(name: str, env: Mapping[str, str]) -> str:
     return "set" if name.startswith(PREFIX) else digest(env[name])
 
 
-def same_env(recorded: Mapping[str, str], env: Mapping[str, str]) -> bool:
+def same_env(digests: Mapping[str, str], env: Mapping[str, str]) -> bool:
     """Whether environment variables are as they were."""
-    return all(_env(name, env) == value for name, value in recorded.items())
+    return all(_env(name, env) == value for name, value in digests.items())
 
 
 @cache

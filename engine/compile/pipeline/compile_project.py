@@ -28,7 +28,7 @@ from engine.errors import Diagnostic, ProjectError
 from engine.project import LoadedProject
 from engine.project.yaml_section import Section
 from engine.relations import Relation
-from engine.secrets import names_credential
+from engine.secrets.scrubber import names_credential
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,43 +77,43 @@ def compile_project(
     names = names_of(project, variables or {}, environment)
     values = ValueRenderer(names.for_values())
     diagnostics = [*project.diagnostics, *unused_variables(project, variables or {})]
-    chosen = _target(project, target, _of_target(names, environment, project.root), diagnostics)
-    names.target = {"name": chosen.name, "schema": chosen.schema, "catalog": chosen.catalog.name}
-    now = compile_cache.look(project, chosen, variables or {}, names.env, diagnostics)
+    target_config = _target(project, target, _of_target(names, environment, project.root), diagnostics)
+    names.target = {"name": target_config.name, "schema": target_config.schema, "catalog": target_config.catalog.name}
+    now = compile_cache.current_hashes(project, target_config, variables or {}, names.env, diagnostics)
     instead = deferred or {}
     cached = None if instead else cached
-    stored = compile_cache.load(cached, chosen)
-    if not stored.holds(now):
+    compilation = compile_cache.load(cached, target_config)
+    if not compilation.holds(now):
         from engine.compile.pipeline.incremental import compile_models, load_all
-        from engine.compile.templates.confined_process import confined
+        from engine.compile.templates.confined_process import run_confined
 
-        entries = stored.usable(now)
+        entries = compilation.usable(now)
         load_all()
 
         def compiled(before: StoredCompilation) -> StoredCompilation:
-            made = compile_models(project, chosen, names, values, list(diagnostics), before, now, instead)
+            result = compile_models(project, target_config, names, values, list(diagnostics), before, now, instead)
             # This process has the bytes too.
-            return replace(made, data=b"")
+            return replace(result, data=b"")
 
         try:
-            stored = replace(confined(compiled, entries), data=entries.data)
+            compilation = replace(run_confined(compiled, entries), data=entries.data)
         except msgspec.MsgspecError:
             # What was kept is damaged; without it everything is compiled.
-            stored = confined(compiled, StoredCompilation())
+            compilation = run_confined(compiled, StoredCompilation())
         if cached is not None:
-            compile_cache.save(stored, cached, chosen, environment)
+            compile_cache.save(compilation, cached, target_config, environment)
     manifest = Manifest(
         project=project.name,
         version=project.version,
-        target=chosen.name,
-        nodes=Nodes(dict.fromkeys(stored.nodes), stored.json),
-        order=stored.order,
-        diagnostics=stored.found,
+        target=target_config.name,
+        nodes=Nodes(dict.fromkeys(compilation.nodes), compilation.json),
+        order=compilation.order,
+        diagnostics=compilation.found,
         macros=read_macros(project.macros),
-        records=compile_cache.Records(stored),
+        records=compile_cache.Records(compilation),
         invocation_id=names.invocation,
     )
-    return Compiled(_deferring(manifest, instead), chosen, project)
+    return Compiled(_with_deferred_tables(manifest, instead), target_config, project)
 
 
 def names_of(project: LoadedProject, variables: Mapping[str, Any], environment: Mapping[str, str]) -> TemplateNames:
@@ -137,7 +137,7 @@ def targets_of(project: LoadedProject, variables: Mapping[str, Any]) -> Iterator
         project: what `load_project` read.
         variables: values of --vars.
     """
-    declared = Section.of(project.doc, []).child("targets")
+    declared = Section.of_document(project.doc, []).child("targets")
     for name, _ in declared.mapping() if declared else ():
         problems: list[Diagnostic] = []
         values = _of_target(names_of(project, variables, os.environ), os.environ, project.root)
@@ -158,29 +158,29 @@ def _target(project: LoadedProject, name: str | None, values: ValueRenderer, pro
         ProjectError: `template-too-large`: a template in it takes too much, as a process with limits has found out.
     """
     settings = project.doc.data
-    if _computes([project.vars, settings.get("targets") if isinstance(settings, Mapping) else None]):
-        from engine.compile.templates.confined_process import confined
+    if _computes_values([project.vars, settings.get("targets") if isinstance(settings, Mapping) else None]):
+        from engine.compile.templates.confined_process import run_confined
 
-        def tried() -> list[Diagnostic]:
-            found: list[Diagnostic] = []
-            load_target(project, name, values, found)
-            return [d for d in found if d.code == "template-too-large"]
+        def too_large_templates() -> list[Diagnostic]:
+            diagnostics: list[Diagnostic] = []
+            load_target(project, name, values, diagnostics)
+            return [d for d in diagnostics if d.code == "template-too-large"]
 
-        if too_large := confined(tried):
-            raise ProjectError.of(too_large)
+        if too_large := run_confined(too_large_templates):
+            raise ProjectError.from_diagnostics(too_large)
     return load_target(project, name, values, problems)
 
 
-def _computes(value: Any) -> bool:
+def _computes_values(value: Any) -> bool:
     """Whether a template in a value does more than refer to variables."""
     if isinstance(value, Mapping):
-        return any(map(_computes, value.values()))
+        return any(map(_computes_values, value.values()))
     if isinstance(value, (list, tuple)):
-        return any(map(_computes, value))
+        return any(map(_computes_values, value))
     return isinstance(value, str) and bool(_TAG.search(_PLAIN.sub("", value)))
 
 
-def _deferring(manifest: Manifest, instead: Mapping[str, Relation]) -> Manifest:
+def _with_deferred_tables(manifest: Manifest, instead: Mapping[str, Relation]) -> Manifest:
     """The manifest, with other tables as those of some models."""
     if not instead:
         return manifest

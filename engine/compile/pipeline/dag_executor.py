@@ -11,9 +11,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from engine.compile.artifacts.node_json import CompiledEntry, Encoded, digest
-from engine.compile.nodes.model_interface import Face
+from engine.compile.nodes.model_interface import ModelInterface
 from engine.compile.pipeline.compile_cache import CachedModel
-from engine.compile.pipeline.worker import Local
+from engine.compile.pipeline.worker import LocalWorker
 from engine.compile.pipeline.worker_pool import Workers
 
 _AT_ONCE = 8
@@ -55,7 +55,7 @@ class Flow:
         nodes: new nodes, each with its key.
     """
 
-    faces: Mapping[str, Face]
+    faces: Mapping[str, ModelInterface]
     looped: frozenset[str]
     before: Before
     sources: Mapping[str, str]
@@ -65,7 +65,7 @@ class Flow:
     nodes: dict[str, tuple[Encoded, str]] = field(default_factory=dict)
     _face_hashes: dict[str, str] = field(default_factory=dict)
 
-    def run(self, workers: Local | Workers) -> None:
+    def run(self, workers: LocalWorker | Workers) -> None:
         """Finish all models."""
         self._face_hashes = {i: self._face_hash(i) for i in self.faces}
         parents = {i: self._parents(i) for i in self.faces}
@@ -76,7 +76,7 @@ class Flow:
         missing = {i: len(some) for i, some in parents.items()}
         ready = deque(i for i, number in missing.items() if not number)
         waiting: list[deque[str]] = [deque() for _ in range(workers.number)]
-        sent: list[set[str]] = [set() for _ in range(workers.number)]
+        sent_nodes: list[set[str]] = [set() for _ in range(workers.number)]
         while ready or workers.busy or any(waiting):
             while ready:
                 i = ready.popleft()
@@ -88,10 +88,10 @@ class Flow:
             for n, queue in enumerate(waiting):
                 while queue and workers.takes(n):
                     todo = [queue.popleft() for _ in range(max(1, min(_AT_ONCE, len(queue) // 2)))]
-                    workers.begin(n, todo, self._given(todo, sent[n]))
+                    workers.begin(n, todo, self._results_read_by(todo, sent_nodes[n]))
             if workers.busy:
-                n, entries = workers.done()
-                sent[n].update(entries)
+                n, entries = workers.take_result()
+                sent_nodes[n].update(entries)
                 for i, entry in entries.items():
                     self._take(i, entry)
                     ready += self._released(i, children, missing)
@@ -111,10 +111,10 @@ class Flow:
     def _unchanged(self, i: str) -> bool:
         if i not in self.before.fresh or i in self.looped:
             return False
-        kept = self.before.models[i]
-        if any(self._hashes(m) != self.before.hashes(m) for m in kept.reads):
+        cached = self.before.models[i]
+        if any(self._hashes(m) != self.before.hashes(m) for m in cached.reads):
             return False
-        return all(self._hashes(m)[0] == self.before.hashes(m)[0] for m in kept.mentions)
+        return all(self._hashes(m)[0] == self.before.hashes(m)[0] for m in cached.mentions)
 
     def _hashes(self, i: str) -> tuple[str, str]:
         if i in self.models:
@@ -127,7 +127,7 @@ class Flow:
         face = self.faces[i]
         return digest([face.relation, face.kind, face.rewritten, face.selects])
 
-    def _given(self, ids: Iterable[str], sent: set[str]) -> dict[str, bytes]:
+    def _results_read_by(self, ids: Iterable[str], sent_nodes: set[str]) -> dict[str, bytes]:
         """The results of what some models read, without those that were sent before."""
         needed: dict[str, None] = {}
         for i in ids:
@@ -135,8 +135,8 @@ class Flow:
                 needed[read] = None
                 if self.faces[read].is_inlined:
                     needed |= dict.fromkeys(self.models[read].reads)
-        new = [i for i in needed if i in self.models and i not in sent]
-        sent.update(new)
+        new = [i for i in needed if i in self.models and i not in sent_nodes]
+        sent_nodes.update(new)
         return {i: bytes(self.models[i].given) for i in new}
 
     def _take(self, i: str, entry: CompiledEntry) -> None:

@@ -74,12 +74,12 @@ class Neighbours:
 
     Attributes:
         compiled: the project.
-        kept: what is known of its models, by id; empty where a compilation is not kept.
+        cached_models: what is known of its models, by id; empty where a compilation is not kept.
         variables: values of --vars.
     """
 
     compiled: Compiled
-    kept: Mapping[str, CachedModel]
+    cached_models: Mapping[str, CachedModel]
     variables: Mapping[str, Any]
 
     def compile(self, text: ModelText) -> EditedModel:
@@ -90,10 +90,10 @@ class Neighbours:
             SetupError: `process-ended`.
         """
         from engine.compile.pipeline.incremental import load_all
-        from engine.compile.templates.confined_process import confined
+        from engine.compile.templates.confined_process import run_confined
 
         load_all()
-        edited: EditedModel = confined(_compiled, self, text)
+        edited: EditedModel = run_confined(_compile_edited, self, text)
         return edited
 
     def test_names(self, file: str, text: str) -> QueryNames | None:
@@ -104,40 +104,40 @@ class Neighbours:
             SetupError: `process-ended`.
         """
         from engine.compile.pipeline.incremental import load_all
-        from engine.compile.templates.confined_process import confined
+        from engine.compile.templates.confined_process import run_confined
 
         load_all()
-        found: QueryNames | None = confined(_test_names, self, file, text)
-        return found
+        result: QueryNames | None = run_confined(_test_names, self, file, text)
+        return result
 
 
 def neighbours(compiled: Compiled, cached: Path | None, variables: Mapping[str, Any]) -> Neighbours:
     """What the last compilation, which `cached` keeps, knows of the models."""
     try:
-        kept = compile_cache.load(cached, compiled.target).kept()
+        cached_models = compile_cache.load(cached, compiled.target).cached_models()
     except msgspec.MsgspecError:
-        kept = {}
-    return Neighbours(compiled, kept, variables)
+        cached_models = {}
+    return Neighbours(compiled, cached_models, variables)
 
 
-def _context(known: Neighbours) -> CompileContext:
+def _context(neighbourhood: Neighbours) -> CompileContext:
     from engine.compile.declarations.compile_context import share
     from engine.compile.templates.rendered_values import ValueRenderer
 
-    project, target = known.compiled.project, known.compiled.target
-    names = names_of(project, known.variables, os.environ)
+    project, target = neighbourhood.compiled.project, neighbourhood.compiled.target
+    names = names_of(project, neighbourhood.variables, os.environ)
     names.target = {"name": target.name, "schema": target.schema, "catalog": target.catalog.name}
     return share(project, target, names, ValueRenderer(names.for_values()), [])
 
 
-def _test_names(known: Neighbours, file: str, text: str) -> QueryNames | None:
+def _test_names(neighbourhood: Neighbours, file: str, text: str) -> QueryNames | None:
     from engine.compile.columns.find_columns import bind
     from engine.compile.nodes.manifest import Source
     from engine.compile.output.infer_columns import source_columns
     from engine.compile.sql.parse import parse
     from engine.compile.templates.template_names import REF, SOURCE
 
-    shared = _context(known)
+    shared = _context(neighbourhood)
     shared.names.begin()
     try:
         rendered = shared.sandbox.render(text, file)
@@ -147,7 +147,7 @@ def _test_names(known: Neighbours, file: str, text: str) -> QueryNames | None:
     if query is None:
         return None
     inputs = {}
-    for node_id, node in known.compiled.manifest.nodes.items():
+    for node_id, node in neighbourhood.compiled.manifest.nodes.items():
         if isinstance(node, Model):
             columns = tuple((column.name, column.type) for column in node.columns)
             inputs[f"{REF}{node.name}"] = InputColumns(node_id, columns)
@@ -156,33 +156,36 @@ def _test_names(known: Neighbours, file: str, text: str) -> QueryNames | None:
     return query_names(bind(query.tree, inputs, {}, rendered.text, query.items, with_uses=True), rendered)
 
 
-def _compiled(known: Neighbours, text: ModelText) -> EditedModel:
+def _compile_edited(neighbourhood: Neighbours, text: ModelText) -> EditedModel:
     from engine.compile.artifacts.node_json import Nodes
     from engine.compile.pipeline.parse_model import read_model
     from engine.compile.pipeline.project_graph import known_names, loops_of, selected_names
-    from engine.compile.pipeline.worker import Local
-    from engine.secrets import scrubber
+    from engine.compile.pipeline.worker import LocalWorker
+    from engine.secrets.scrubber import scrubber
 
-    shared = _context(known)
+    shared = _context(neighbourhood)
     node = f"model.{text.name}"
-    local = Local(shared, {node: text})
+    local = LocalWorker(shared, {node: text})
     face = local.read([node])[node]
-    faces = {i: model.face for i, model in known.kept.items()} | {node: face}
+    faces = {i: model.face for i, model in neighbourhood.cached_models.items()} | {node: face}
     enabled = {i: one for i, one in faces.items() if one.enabled}
     looped = frozenset(i for loop in loops_of(enabled) for i in loop)
     known_nodes = known_names(faces.values(), shared.sources, sources_whole=shared.sources_whole)
     local.meet(known_nodes, selected_names(enabled.values(), shared.sources), looped)
-    given = {i: bytes(known.kept[i].given) for i in _needed(node, face.reads, known.kept)}
-    entry = local.finish([node], given)[node]
+    given_nodes = {
+        i: bytes(neighbourhood.cached_models[i].given)
+        for i in _needed_models(node, face.reads, neighbourhood.cached_models)
+    }
+    entry = local.finish([node], given_nodes)[node]
     model = Nodes({node: None}, {one.id: one.json for one in entry.nodes}.__getitem__)[node]
     if not isinstance(model, Model):
         raise TypeError(node)
     clean = scrubber()
     problems = tuple(replace(d, message=clean(d.message), hint=clean(d.hint)) for d in entry.problems)
-    found = EditedModel(model, problems)
+    edited = EditedModel(model, problems)
     read = read_model(text, shared)
     if read.query is None or read.rendered is None:
-        return found
+        return edited
     columns = local.columns_of({*face.reads, *(item.node for item in model.inputs)})
     bound = _bound(read, model, columns)
     inputs = {i: one.columns or () for i, one in columns.items()}
@@ -192,7 +195,7 @@ def _compiled(known: Neighbours, text: ModelText) -> EditedModel:
         if r.kind != "this"
     )
     return replace(
-        found,
+        edited,
         names=tuple(_places(bound, read)),
         reads=reads,
         inputs=inputs,
@@ -207,13 +210,13 @@ def _steps(bound: Any) -> Iterator[tuple[str, tuple[tuple[str, str | None], ...]
         yield name, tuple((column.name, column.value.type) for column in step.columns if column.named)
 
 
-def _needed(node: str, reads: tuple[str, ...], kept: Mapping[str, CachedModel]) -> Iterator[str]:
+def _needed_models(node: str, reads: tuple[str, ...], cached_models: Mapping[str, CachedModel]) -> Iterator[str]:
     """The models that a model reads, and what the ephemeral ones among them read."""
     for i in reads:
-        if i in kept and i != node:
+        if i in cached_models and i != node:
             yield i
-            if kept[i].face.is_inlined:
-                yield from (inner for inner in kept[i].reads if inner in kept and inner != node)
+            if cached_models[i].face.is_inlined:
+                yield from (inner for inner in cached_models[i].reads if inner in cached_models and inner != node)
 
 
 def _bound(read: Any, model: Model, columns: Mapping[str, InputColumns]) -> Any:

@@ -10,6 +10,7 @@ from engine.compile.artifacts.dbt_manifest import About
 from engine.compile.artifacts.node_json import Encoded, Nodes, digest, encoded, to_json
 from engine.compile.declarations.compile_context import share
 from engine.compile.declarations.exposures import read_exposures
+from engine.compile.declarations.sinks import read_sinks
 from engine.compile.declarations.target import Target
 from engine.compile.nodes import topological_order
 from engine.compile.nodes.manifest import DataTest, Node, Source
@@ -28,8 +29,8 @@ from engine.compile.pipeline.project_graph import (
     selected_names,
     taken_files,
 )
-from engine.compile.pipeline.worker import Local
-from engine.compile.pipeline.worker_pool import crew
+from engine.compile.pipeline.worker import LocalWorker
+from engine.compile.pipeline.worker_pool import compile_workers
 from engine.compile.pipeline.written_tables import renamed_twice, shared_tables
 from engine.compile.sql.dialect import spark
 from engine.compile.templates.rendered_values import ValueRenderer
@@ -43,7 +44,7 @@ from engine.errors import Diagnostic, Location
 from engine.node_ids import repeated
 from engine.project import LoadedProject
 from engine.relations import Relation
-from engine.secrets import scrubber
+from engine.secrets.scrubber import scrubber
 from engine.sources import ValueForm, kind_of
 from engine.sources.files.listing import is_uri
 
@@ -86,19 +87,19 @@ def compile_models(
     sources = {i: encoded(source, about) for i, source in shared.sources.items()}
     hashes = {i: digest(source.json) for i, source in sources.items()}
     texts = {f"model.{model.name}": model for model in project.models}
-    kept = before.kept()
-    fresh = frozenset(i for i in texts if i in kept and kept[i].fresh(now.texts[i], names.env))
+    cached = before.cached_models()
+    fresh = frozenset(i for i in texts if i in cached and cached[i].fresh(now.texts[i], names.env))
     stale = len(texts) - len(fresh) if hashes == before.sources else len(texts)
-    with crew(Local(shared, texts), stale) as workers:
+    with compile_workers(LocalWorker(shared, texts), stale) as workers:
         read = workers.read([i for i in texts if i not in fresh])
-        faces = {i: kept[i].face if i in fresh else read[i] for i in texts}
-        known = known_names(faces.values(), shared.sources, sources_whole=shared.sources_whole)
-        known = replace(known, relations={**known.relations, **deferred}, deferred=deferred)
+        faces = {i: cached[i].face if i in fresh else read[i] for i in texts}
+        known_nodes = known_names(faces.values(), shared.sources, sources_whole=shared.sources_whole)
+        known_nodes = replace(known_nodes, relations={**known_nodes.relations, **deferred}, deferred=deferred)
         faces = {i: face for i, face in faces.items() if face.enabled}
         loops = loops_of(faces)
         looped = frozenset(i for loop in loops for i in loop)
-        workers.meet(known, selected_names(faces.values(), shared.sources), looped)
-        flow = Flow(faces, looped, Before(kept, fresh, before.sources), hashes, now.texts, now.shared)
+        workers.meet(known_nodes, selected_names(faces.values(), shared.sources), looped)
+        flow = Flow(faces, looped, Before(cached, fresh, before.sources), hashes, now.texts, now.shared)
         flow.run(workers)
     diagnostics += taken_files(faces.values(), shared.sources)
     diagnostics += own_tables(faces.values(), shared.sources)
@@ -106,76 +107,80 @@ def compile_models(
     of_sources = event_times(shared.sources)
     diagnostics += of_sources
     # What is wrong with a source's watermark is not repeated for each model that streams it.
-    told = {(problem.code, problem.message) for problem in of_sources}
+    reported = {(problem.code, problem.message) for problem in of_sources}
     problems = (problem for i in faces for problem in flow.models[i].problems)
-    diagnostics += [problem for problem in problems if (problem.code, problem.message) not in told]
+    diagnostics += [problem for problem in problems if (problem.code, problem.message) not in reported]
     models = {i: flow.models[i] for i in faces}
-    stored = _stored(before, now, models, flow.nodes | {i: (node, hashes[i]) for i, node in sources.items()})
-    nodes = Nodes({**shared.sources, **dict.fromkeys(models)}, stored.json)
+    compilation = _compilation_of(
+        before, now, models, flow.nodes | {i: (node, hashes[i]) for i, node in sources.items()}
+    )
+    nodes = Nodes({**shared.sources, **dict.fromkeys(models)}, compilation.json)
     names.begin()
     tests: tuple[DataTest | UnitTest, ...] = (
-        *source_tests(shared, known, diagnostics),
-        *read_singular(shared, known, diagnostics),
+        *source_tests(shared, known_nodes, diagnostics),
+        *read_singular(shared, known_nodes, diagnostics),
     )
-    diagnostics += missing_in_tests((*_across_nodes(models, stored), *filter(_is_across, tests)), nodes)
-    kept_rows = {i: None for model in models.values() for i in model.nodes if _keeps_rows(i, stored)}
-    diagnostics += shared_tables(faces.values(), (*Nodes(kept_rows, stored.json).values(), *tests))
+    diagnostics += missing_in_tests((*_across_nodes(models, compilation), *filter(_is_across, tests)), nodes)
+    kept_rows = {i: None for model in models.values() for i in model.nodes if _keeps_rows(i, compilation)}
+    diagnostics += shared_tables(faces.values(), (*Nodes(kept_rows, compilation.json).values(), *tests))
     diagnostics += renamed_twice(faces.values())
     tests += read_unit_tests(project, nodes, values, diagnostics)
     of_files = {test.id: encoded(test, about) for test in tests}
     exposures = {e.id: encoded(e, about) for e in read_exposures(project, nodes, values, diagnostics)}
-    of_files |= exposures
+    sinks = {sink.id: encoded(sink, about) for sink in read_sinks(project, target, nodes, values, diagnostics)}
+    ends = {**exposures, **sinks}
+    of_files |= ends
     env |= env_digests(names.used_env, names.env)
-    fresh_nodes = {**stored.fresh, **{i: (node, digest(node.json)) for i, node in of_files.items()}}
+    fresh_nodes = {**compilation.fresh, **{i: (node, digest(node.json)) for i, node in of_files.items()}}
     ids = (*sources, *(i for model in models.values() for i in model.nodes), *of_files)
     diagnostics += repeated(ids)
-    depends = {i: _depends(i, fresh_nodes, stored.places) for i in ids if i not in sources and i not in exposures}
+    depends = {i: _dependencies(i, fresh_nodes, compilation.places) for i in ids if i not in sources and i not in ends}
     same = not loops and depends == {i: before.places[i].depends_on for i in before.order}
     return replace(
-        stored,
+        compilation,
         # Whether a folder is a link is not part of the files' text.
-        repeatable=stored.repeatable and not any(problem.code == "path-outside" for problem in diagnostics),
+        repeatable=compilation.repeatable and not any(problem.code == "path-outside" for problem in diagnostics),
         env=env,
         env_all={**{name: value for model in models.values() for name, value in model.env.items()}, **env},
         sources=hashes,
         folders=tuple(dict.fromkeys(folder for source in shared.sources.values() for folder in _folders(source))),
         nodes=ids,
         order=before.order if same else _order(depends, alphabetic=bool(loops)),
-        found=_sorted(diagnostics),
+        found=_sort_diagnostics(diagnostics),
         fresh=fresh_nodes,
     )
 
 
-def _stored(
+def _compilation_of(
     before: StoredCompilation, now: Now, models: Mapping[str, CachedModel], fresh: Mapping[str, tuple[Encoded, str]]
 ) -> StoredCompilation:
     """What is known once the models are compiled."""
-    used = {i for model in models.values() for i in model.nodes if i not in fresh}
+    used_nodes = {i for model in models.values() for i in model.nodes if i not in fresh}
     return StoredCompilation(
         shared=now.shared,
         files=now.files,
         repeatable=all(model.certain for model in models.values()),
         models=to_json(models),
         fresh=fresh,
-        places={i: place for i, place in before.places.items() if i in used},
+        places={i: place for i, place in before.places.items() if i in used_nodes},
         data=before.data,
     )
 
 
-def _across_nodes(models: Mapping[str, CachedModel], stored: StoredCompilation) -> Iterator[Node]:
+def _across_nodes(models: Mapping[str, CachedModel], compilation: StoredCompilation) -> Iterator[Node]:
     """Yield the models' tests that read several nodes; most do not, and need not be decoded."""
     tests = (i for model in models.values() for i in model.nodes if i.startswith("test."))
-    across = {i: None for i in tests if len(_depends(i, stored.fresh, stored.places)) > 1}
-    yield from Nodes(across, stored.json).values()
+    across = {i: None for i in tests if len(_dependencies(i, compilation.fresh, compilation.places)) > 1}
+    yield from Nodes(across, compilation.json).values()
 
 
 def _is_across(test: Node) -> bool:
     return isinstance(test, DataTest) and (test.kind == SINGULAR or len(test.depends_on) > 1)
 
 
-def _keeps_rows(node: str, stored: StoredCompilation) -> bool:
+def _keeps_rows(node: str, compilation: StoredCompilation) -> bool:
     """Whether a node may be a test that keeps its failing rows."""
-    return node.startswith("test.") and b'"stored":{' in bytes(stored.json(node))
+    return node.startswith("test.") and b'"stored":{' in bytes(compilation.json(node))
 
 
 def event_times(sources: Mapping[str, Source]) -> list[Diagnostic]:
@@ -192,7 +197,7 @@ def _folders(source: Source) -> Iterator[str]:
             yield folder
 
 
-def _depends(i: str, fresh: Mapping[str, tuple[Encoded, str]], places: Mapping[str, NodePlace]) -> tuple[str, ...]:
+def _dependencies(i: str, fresh: Mapping[str, tuple[Encoded, str]], places: Mapping[str, NodePlace]) -> tuple[str, ...]:
     return fresh[i][0].depends_on if i in fresh else places[i].depends_on
 
 
@@ -202,13 +207,18 @@ def _order(depends: Mapping[str, tuple[str, ...]], *, alphabetic: bool) -> tuple
     return tuple(sorted(parents)) if alphabetic else topological_order.order(parents)
 
 
-def _sorted(diagnostics: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
-    """All findings once, errors first, in the order of the files; no secret is in them."""
+# Errors that may cause others in files that come before theirs.
+_CAUSES = frozenset({"duplicate-name", "bad-schema"})
+
+
+def _sort_diagnostics(diagnostics: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
+    """All findings once, errors first, causes before the others, in the order of the files; no secret is in them."""
     clean = scrubber()
     diagnostics = (replace(d, message=clean(d.message), hint=clean(d.hint)) for d in diagnostics)
     return tuple(sorted(dict.fromkeys(diagnostics), key=_sort_key))
 
 
-def _sort_key(diagnostic: Diagnostic) -> tuple[bool, str, int, int, str, str]:
+def _sort_key(diagnostic: Diagnostic) -> tuple[bool, bool, str, int, int, str, str]:
     place = diagnostic.location or Location("", 0, 0)
-    return (not diagnostic.is_error, place.file, place.line, place.column, diagnostic.code, diagnostic.message)
+    behind = diagnostic.code not in _CAUSES
+    return (not diagnostic.is_error, behind, place.file, place.line, place.column, diagnostic.code, diagnostic.message)

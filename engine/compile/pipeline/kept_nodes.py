@@ -64,7 +64,7 @@ def content_of(head: bytes, nodes: Iterable[Buffer]) -> list[Buffer]:
     return [len(head).to_bytes(_LENGTH_BYTES), head, *nodes]
 
 
-def placed(
+def place_nodes(
     ids: Iterable[str],
     fresh: Mapping[str, tuple[Encoded, str]],
     places: Mapping[str, NodePlace],

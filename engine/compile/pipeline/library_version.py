@@ -21,10 +21,10 @@ def library_version(name: str) -> str:
     spec = find_spec(name)
     if spec is not None and spec.origin is not None:
         beside = os.listdir(Path(spec.origin).parent.parent)  # noqa: PTH208 - names are enough
-        named = [entry for entry in beside if entry.endswith(_END) and entry.lower().startswith(f"{name}-")]
+        metadata_folders = [entry for entry in beside if entry.endswith(_END) and entry.lower().startswith(f"{name}-")]
         # Two are left where an installation was cut off.
-        if len(named) == 1:
-            return named[0].removesuffix(_END)[len(name) + 1 :]
+        if len(metadata_folders) == 1:
+            return metadata_folders[0].removesuffix(_END)[len(name) + 1 :]
     from importlib.metadata import version
 
     return version(name)

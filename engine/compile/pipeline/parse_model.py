@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from engine.compile.config.model_config import ModelConfig, model_config
 from engine.compile.config.window_config import Window, read_windows
 from engine.compile.declarations.compile_context import CompileContext
-from engine.compile.nodes.model_interface import Face
-from engine.compile.output.output_mode import rewrites
+from engine.compile.nodes.model_interface import ModelInterface
+from engine.compile.output.change_rows import merges_like
+from engine.compile.output.output_mode import why_rows_change
 from engine.compile.sql.parse import ParsedQuery, parse
 from engine.errors import Diagnostic, Location, ProjectError
 from engine.jinja import Rendered
@@ -35,21 +36,22 @@ class Read:
     repeatable: bool
 
     @property
-    def face(self) -> Face:
+    def face(self) -> ModelInterface:
         """What the others must know of it."""
         config, query = self.config, self.query
         selected = query.tree.named_selects if query is not None else ()  # type: ignore[attr-defined]
-        return Face(
+        return ModelInterface(
             name=self.file.name,
             file=self.file.file,
             relation=self.relation,
             kind=config.materialized if self.certain else None,
             enabled=config.enabled,
-            rewritten=rewrites(config.materialized, config.write) if self.certain else "",
+            rewritten=why_rows_change(config.materialized, config.write) if self.certain else "",
             selects=tuple(name.lower() for name in selected if name and name != "*"),
             reads=_reads(query),
             place=config.alias_place,
             renamed_from=config.operation.renamed_from,
+            merges_like=merges_like(config) if self.certain else "",
         )
 
     def place_of(self, name: str) -> Location:

@@ -6,13 +6,15 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from engine.compile.nodes import topological_order
 from engine.compile.nodes.manifest import Source
-from engine.compile.nodes.model_interface import Face
+from engine.compile.nodes.model_interface import ModelInterface
+from engine.compile.output.change_rows import feed_of
+from engine.compile.output.output_mode import MERGED
 from engine.compile.references.resolve_references import KnownNodes
 from engine.errors import Diagnostic, Location
-from engine.sources import answers_of
+from engine.sources import source_traits
 
 
-def known_names(faces: Iterable[Face], sources: Mapping[str, Source], *, sources_whole: bool) -> KnownNodes:
+def known_names(faces: Iterable[ModelInterface], sources: Mapping[str, Source], *, sources_whole: bool) -> KnownNodes:
     """What the models can refer to."""
     every = tuple(faces)
     enabled = [face for face in every if face.enabled]
@@ -22,21 +24,26 @@ def known_names(faces: Iterable[Face], sources: Mapping[str, Source], *, sources
         sources=sources,
         disabled=frozenset(f.name for f in every if not f.enabled),
         sources_whole=sources_whole,
-        rewritten={f.name: f.rewritten for f in enabled if f.rewritten},
+        rewritten={f.name: reason for f in enabled if (reason := f.rewritten or _why_replaced(f, sources))},
     )
 
 
-def selected_names(faces: Iterable[Face], sources: Mapping[str, Source]) -> dict[str, frozenset[str]]:
+def _why_replaced(face: ModelInterface, sources: Mapping[str, Source]) -> str:
+    """Why the rows of a model change that leaves it to its source how they are written; empty: they never do."""
+    return MERGED if feed_of(sources.get(f"source.{face.merges_like}")) is not None else ""
+
+
+def selected_names(faces: Iterable[ModelInterface], sources: Mapping[str, Source]) -> dict[str, frozenset[str]]:
     """The columns of models and sources, in lower case, as far as they are in the text."""
     columns = {s.name: frozenset(column.name.lower() for column in s.columns) for s in sources.values()}
     return columns | {face.name: frozenset(face.selects) for face in faces}
 
 
-def own_tables(faces: Iterable[Face], sources: Mapping[str, Source]) -> Iterator[Diagnostic]:
+def own_tables(faces: Iterable[ModelInterface], sources: Mapping[str, Source]) -> Iterator[Diagnostic]:
     """Findings about sources that are tables of models: what reads one would not wait for the model."""
     written = {(f.relation.schema, f.relation.name): f for f in faces if f.in_catalog}
     for source in sources.values():
-        if source.broken or not answers_of(source.spec.format).is_table:
+        if source.broken or not source_traits(source.spec.format).is_table:
             continue
         catalog, *names = [part.strip("`") for part in str(source.spec.settings.get("table", "")).split(".")]
         face = written.get((".".join(names[:-1]), names[-1])) if len(names) > 1 else None
@@ -49,7 +56,7 @@ def own_tables(faces: Iterable[Face], sources: Mapping[str, Source]) -> Iterator
             yield Diagnostic("source-is-model", message, hint, node=source.name, location=source.location)
 
 
-def taken_files(faces: Iterable[Face], sources: Mapping[str, Source]) -> Iterable[Diagnostic]:
+def taken_files(faces: Iterable[ModelInterface], sources: Mapping[str, Source]) -> Iterable[Diagnostic]:
     """Findings about models that read one source whose files go away once they are read."""
     by_id = {face.id: face for face in faces}
     for source in sources.values():
@@ -70,13 +77,13 @@ def taken_files(faces: Iterable[Face], sources: Mapping[str, Source]) -> Iterabl
             yield Diagnostic("after-reading-shared", message, hint, node=face.name, location=Location(face.file))
 
 
-def _reaches(face: Face, source: str, faces: Mapping[str, Face], depth: int = 0) -> bool:
+def _reaches(face: ModelInterface, source: str, faces: Mapping[str, ModelInterface], depth: int = 0) -> bool:
     """Whether a model reads a source itself or through ephemeral models; a cycle is reported elsewhere."""
     through = (faces[i] for i in face.reads if i in faces and faces[i].is_inlined)
     return source in face.reads or (depth < len(faces) and any(_reaches(f, source, faces, depth + 1) for f in through))
 
 
-def loops_of(faces: Mapping[str, Face]) -> list[tuple[str, ...]]:
+def loops_of(faces: Mapping[str, ModelInterface]) -> list[tuple[str, ...]]:
     """The cycles of the references, by id; each model is read by the next."""
     return topological_order.cycles(_models_read(faces))
 
@@ -90,5 +97,5 @@ def loop_finding(loop: tuple[str, ...], place_of: Callable[[str, str], Location]
     return Diagnostic("ref-cycle", message, hint, node=path[0], location=place)
 
 
-def _models_read(faces: Mapping[str, Face]) -> dict[str, tuple[str, ...]]:
+def _models_read(faces: Mapping[str, ModelInterface]) -> dict[str, tuple[str, ...]]:
     return {i: tuple(r for r in face.reads if r in faces) for i, face in faces.items()}

@@ -66,12 +66,12 @@ def query_names(bound: BoundQuery, rendered: Rendered) -> QueryNames:
         place = rendered.location(use.start)
         names.append(QueryName(place, written, literal, use.kind, use.named_at, use.origin, names_column))
     unaliased = (
-        (start, _behind(rendered, end), _is_written(rendered, start, end))
+        (start, _place_behind(rendered, end), _is_written(rendered, start, end))
         for start, end in bound.noted.unaliased.items()
     )
     columns = bound.columns.columns or ()
     outputs = zip((column.name.lower() for column in columns), bound.named_at, strict=False)
-    return QueryNames(tuple(names), tuple(unaliased), tuple(outputs), tuple(_written(rendered)))
+    return QueryNames(tuple(names), tuple(unaliased), tuple(outputs), tuple(_written_spans(rendered)))
 
 
 def _is_written(rendered: Rendered, start: int, end: int) -> bool:
@@ -81,7 +81,7 @@ def _is_written(rendered: Rendered, start: int, end: int) -> bool:
     return end - start == 1 or _offset(rendered, end - 1) - _offset(rendered, start) == end - 1 - start
 
 
-def _behind(rendered: Rendered, end: int) -> Location:
+def _place_behind(rendered: Rendered, end: int) -> Location:
     place = rendered.location(end - 1)
     return Location(place.file, place.line, place.column + 1)
 
@@ -91,7 +91,7 @@ def _offset(rendered: Rendered, at: int) -> int:
     return sum(len(line) + 1 for line in rendered.template.split("\n")[: place.line - 1]) + place.column - 1
 
 
-def _written(rendered: Rendered) -> Iterator[tuple[int, int]]:
+def _written_spans(rendered: Rendered) -> Iterator[tuple[int, int]]:
     ends = (*rendered.starts[1:], len(rendered.text))
     for (start, origin, literal), end in zip(rendered.runs, ends, strict=True):
         if literal:

@@ -41,21 +41,21 @@ _PROPERTIES = {
 _HINT = "Remove it."
 
 
-def unsupported(model: Model) -> tuple[Diagnostic, ...]:
+def unsupported_settings(model: Model) -> tuple[Diagnostic, ...]:
     """The settings in use that a build of this version cannot honour, each at its place."""
-    return tuple(_finding(model, *found) for found in _write(model))
+    return tuple(_finding(model, *setting) for setting in _unsupported_writes(model))
 
 
-def _finding(model: Model, key: str, what: str, hint: str = _HINT) -> Diagnostic:
+def _finding(model: Model, key: str, feature: str, hint: str = _HINT) -> Diagnostic:
     places = model.positions.settings
     place = places.get(key) or places.get(key.partition(".")[0]) or Location(model.file)
-    message = f"{what} is not supported yet"
+    message = f"{feature} is not supported yet"
     return Diagnostic("not-supported", message, hint, node=model.name, location=place)
 
 
-def _write(model: Model) -> Iterator[tuple[str, str] | tuple[str, str, str]]:
+def _unsupported_writes(model: Model) -> Iterator[tuple[str, str] | tuple[str, str, str]]:
     write = model.write
-    for option, instead in unfit(write.write_options) if write.unique_key else ():
+    for option, instead in unfit_options(write.write_options) if write.unique_key else ():
         # As a setting of the session or a property set for the commit it would count for other writers, or not at all.
         hint = f"Set it for the table, table_properties: {{{instead}: ..}}, " if instead else "Remove it, "
         hint += f"or use one that applies to MERGE: {', '.join(TAKEN)}, snapshot-property.<name>."
@@ -65,7 +65,7 @@ def _write(model: Model) -> Iterator[tuple[str, str] | tuple[str, str, str]]:
         yield "publish", "publish: on_tests_pass of a query that reads {{ this }}"
 
 
-def unfit(options: Mapping[str, str]) -> Iterator[tuple[str, str | None]]:
+def unfit_options(options: Mapping[str, str]) -> Iterator[tuple[str, str | None]]:
     """The options that MERGE does not take, each with the table property for it; None: there is none."""
     for key in options:
         if key.lower() not in TAKEN and not key.lower().startswith(_SUMMARY):

@@ -25,10 +25,10 @@ from multiprocessing.process import BaseProcess
 from typing import Any
 
 from engine.compile.artifacts.node_json import CompiledEntry
-from engine.compile.nodes.model_interface import Face
-from engine.compile.pipeline.worker import Local
+from engine.compile.nodes.model_interface import ModelInterface
+from engine.compile.pipeline.worker import LocalWorker
 from engine.compile.references.resolve_references import KnownNodes
-from engine.compile.templates.confined_process import STOPS, ended, unheard
+from engine.compile.templates.confined_process import STOPS, blocked_signals, process_ended_error
 from engine.jinja.template_limits import NAME_BYTES, confine
 
 # Starting the processes costs as much as compiling some thirty models.
@@ -42,7 +42,7 @@ _MODEL_BYTES = 256
 
 
 @contextmanager
-def crew(local: Local, models: int) -> Iterator[Local | Workers]:
+def compile_workers(local: LocalWorker, models: int) -> Iterator[LocalWorker | Workers]:
     """Who compiles so many models: this process, or several where that is worth their start."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
     # A fork copies only the calling thread; elsewhere than on Linux it is not safe either.
@@ -52,7 +52,7 @@ def crew(local: Local, models: int) -> Iterator[Local | Workers]:
         yield local
         return
     with ExitStack() as stack:
-        yield Workers([_started(local, stack) for _ in range(number)])
+        yield Workers([_start_worker(local, stack) for _ in range(number)])
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,10 +68,10 @@ class _Worker:
         with self._alive():
             self.line.send((method, arguments))
 
-    def answer(self) -> Any:
+    def receive(self) -> Any:
         with self._alive():
-            done, value = self.line.recv()
-        if not done:
+            succeeded, value = self.line.recv()
+        if not succeeded:
             raise value
         return value
 
@@ -82,7 +82,7 @@ class _Worker:
         except (EOFError, OSError) as error:
             self.process.join()
             name = self.page[:].rstrip(b"\0").decode("utf-8", "replace").removeprefix("model.")
-            raise ended(self.process.exitcode or 0, self.rendered, name or None) from error
+            raise process_ended_error(self.process.exitcode or 0, self.rendered, name or None) from error
 
 
 class Workers:
@@ -92,10 +92,10 @@ class Workers:
         self._workers = workers
         self.number = len(workers)
         self._owners: dict[str, int] = {}
-        self._asked = [0] * len(workers)
+        self._open_requests = [0] * len(workers)
         self._early: deque[tuple[int, dict[str, CompiledEntry]]] = deque()
 
-    def read(self, ids: Iterable[str]) -> dict[str, Face]:
+    def read(self, ids: Iterable[str]) -> dict[str, ModelInterface]:
         """Read some models, each process every n-th of them."""
         every = list(ids)
         number = len(self._workers)
@@ -104,12 +104,12 @@ class Workers:
             worker.ask("read", every[index::number])
         return self._answers()
 
-    def meet(self, known: KnownNodes, selects: Mapping[str, frozenset[str]], looped: frozenset[str]) -> None:
+    def meet(self, known_nodes: KnownNodes, selects: Mapping[str, frozenset[str]], looped: frozenset[str]) -> None:
         """Tell all processes what models can refer to."""
         for worker in self._workers:
-            worker.ask("meet", known, selects, looped)
+            worker.ask("meet", known_nodes, selects, looped)
         for worker in self._workers:
-            worker.answer()
+            worker.receive()
 
     def owner(self, i: str) -> int:
         """Who finishes a model: who has read it; else each in turn."""
@@ -118,65 +118,65 @@ class Workers:
     @property
     def busy(self) -> bool:
         """Whether work was started whose result is not collected yet."""
-        return bool(self._early) or any(self._asked)
+        return bool(self._early) or any(self._open_requests)
 
     def takes(self, n: int) -> bool:
         """Whether a process may be given more."""
-        return self._asked[n] < _AHEAD
+        return self._open_requests[n] < _AHEAD
 
-    def begin(self, n: int, ids: Iterable[str], given: Mapping[str, bytes]) -> None:
+    def begin(self, n: int, ids: Iterable[str], given_json: Mapping[str, bytes]) -> None:
         """Let a process finish some models, after those that it is at."""
-        if sum(map(len, given.values())) > _FITS:
+        if sum(map(len, given_json.values())) > _FITS:
             # It reads nothing while it works: what the line does not take would wait for an answer that waits for us.
-            while self._asked[n]:
+            while self._open_requests[n]:
                 self._early.append((n, self._finished(n)))
-        self._workers[n].ask("finish", ids, given)
-        self._asked[n] += 1
+        self._workers[n].ask("finish", ids, given_json)
+        self._open_requests[n] += 1
 
-    def done(self) -> tuple[int, dict[str, CompiledEntry]]:
+    def take_result(self) -> tuple[int, dict[str, CompiledEntry]]:
         """The first that is done of what was begun: by whom, and what became of it."""
         if self._early:
             return self._early.popleft()
-        lines = {self._workers[n].line: n for n, number in enumerate(self._asked) if number}
+        lines = {self._workers[n].line: n for n, number in enumerate(self._open_requests) if number}
         line: Any = wait(list(lines))[0]
         return lines[line], self._finished(lines[line])
 
     def _finished(self, n: int) -> dict[str, CompiledEntry]:
-        self._asked[n] -= 1
-        entries: dict[str, CompiledEntry] = self._workers[n].answer()
+        self._open_requests[n] -= 1
+        entries: dict[str, CompiledEntry] = self._workers[n].receive()
         return entries
 
     def _answers(self) -> dict[str, Any]:
         merged: dict[str, Any] = {}
         for worker in self._workers:
-            merged |= worker.answer()
+            merged |= worker.receive()
         return merged
 
 
-def _started(local: Local, stack: ExitStack) -> _Worker:
+def _start_worker(local: LocalWorker, stack: ExitStack) -> _Worker:
     context = multiprocessing.get_context("fork")
-    here, there = context.Pipe()
+    own_end, worker_end = context.Pipe()
     page = mmap.mmap(-1, _MODEL_BYTES)
     rendered = mmap.mmap(-1, NAME_BYTES)
     stack.callback(page.close)
     stack.callback(rendered.close)
-    process = context.Process(target=_serve, args=(there, here, local, page, rendered), daemon=True)
-    with unheard():
+    process = context.Process(target=_serve, args=(worker_end, own_end, local, page, rendered), daemon=True)
+    with blocked_signals():
         process.start()
-    there.close()
+    worker_end.close()
     stack.callback(process.join)
 
     def leave(kind: type[BaseException] | None, *_: object) -> None:
-        here.close()
+        own_end.close()
         if kind is not None:
             # Nobody waits for what it is at; it has nothing to put in order.
             process.terminate()
 
     stack.push(leave)
-    return _Worker(process, here, page, rendered)
+    return _Worker(process, own_end, page, rendered)
 
 
-def _serve(line: Connection, other: Connection, local: Local, page: mmap.mmap, rendered: mmap.mmap) -> None:
+def _serve(line: Connection, other: Connection, local: LocalWorker, page: mmap.mmap, rendered: mmap.mmap) -> None:
     """Answer until the other end of the line is closed; an interrupt is for the process that asks."""
     other.close()
 
@@ -199,12 +199,12 @@ def _serve(line: Connection, other: Connection, local: Local, page: mmap.mmap, r
             return
         call: Callable[..., Any] = getattr(local, method)
         try:
-            answer = (True, call(*arguments))
+            result = (True, call(*arguments))
         except Exception as error:  # noqa: BLE001 - raised again in the process that asked
             error.add_note(traceback.format_exc())
-            answer = (False, error)
+            result = (False, error)
         try:
-            line.send(answer)
+            line.send(result)
         except OSError:
             # Nobody waits for it any more.
             return

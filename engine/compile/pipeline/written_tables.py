@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from engine.compile.nodes.manifest import DataTest, Node
-from engine.compile.nodes.model_interface import Face
+from engine.compile.nodes.model_interface import ModelInterface
 from engine.errors import Diagnostic, Location
 from engine.relations import Relation
 
@@ -40,7 +40,7 @@ class _Writer:
         return str(self.place) if self.called.startswith("the test") else self.file
 
 
-def shared_tables(faces: Iterable[Face], tests: Iterable[Node]) -> Iterator[Diagnostic]:
+def shared_tables(faces: Iterable[ModelInterface], tests: Iterable[Node]) -> Iterator[Diagnostic]:
     """Findings about tables that have several writers.
 
     Args:
@@ -57,18 +57,18 @@ def shared_tables(faces: Iterable[Face], tests: Iterable[Node]) -> Iterator[Diag
             if one.called.startswith("the test"):
                 hint = "Give the test another 'name'."
             yield Diagnostic("duplicate-table", message, hint, node=one.node, location=one.place)
-    yield from _beside(models, writers)
+    yield from _internal_name_clashes(models, writers)
 
 
-def renamed_twice(faces: Iterable[Face]) -> Iterator[Diagnostic]:
+def renamed_twice(faces: Iterable[ModelInterface]) -> Iterator[Diagnostic]:
     """Findings about models that are to continue a table that another model of the project has, or is to continue."""
     every = [face for face in faces if face.in_catalog]
-    first: dict[str, Face] = {}
+    first: dict[str, ModelInterface] = {}
     for face in every:
         if not (name := face.renamed_from.lower()):
             continue
         place = Location(face.file)
-        owner = next((other for other in every if other is not face and name in _called(other)), None)
+        owner = next((other for other in every if other is not face and name in _table_names(other)), None)
         if owner is not None:
             message = f"'{face.name}' is renamed from '{face.renamed_from}', but that is '{owner.name}' ({owner.file})"
             hint = (
@@ -82,14 +82,14 @@ def renamed_twice(faces: Iterable[Face]) -> Iterator[Diagnostic]:
             yield Diagnostic("renamed-from", message, hint, node=face.name, location=place)
 
 
-def _called(face: Face) -> set[str]:
+def _table_names(face: ModelInterface) -> set[str]:
     """The names by which a model or its table may be meant, in lower case."""
     relation = face.relation
     whole = f"{relation.schema}.{relation.name}"
     return {name.lower() for name in (face.name, relation.name, whole, f"{relation.catalog}.{whole}")}
 
 
-def _beside(models: Iterable[_Writer], writers: dict[tuple[str, str], _Writer]) -> Iterator[Diagnostic]:
+def _internal_name_clashes(models: Iterable[_Writer], writers: dict[tuple[str, str], _Writer]) -> Iterator[Diagnostic]:
     for one in models:
         match = _BESIDE.fullmatch(one.relation.name)
         owner = writers.get((one.key[0], match["table"])) if match else None
@@ -99,7 +99,7 @@ def _beside(models: Iterable[_Writer], writers: dict[tuple[str, str], _Writer]) 
             yield Diagnostic("duplicate-table", message, hint, node=one.node, location=one.place)
 
 
-def _of_model(face: Face) -> _Writer:
+def _of_model(face: ModelInterface) -> _Writer:
     return _Writer(face.relation, f"'{face.name}'", face.file, face.place or Location(face.file), face.name)
 
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import dataclass, replace
 
 from engine.compile.config.stream_config import StreamConfig
 from engine.compile.nodes.column_facts import InputColumns
+from engine.compile.nodes.facts import NO_FACTS, Facts
 from engine.compile.nodes.manifest import Input, Slot
 
 # What is before an ephemeral model's SQL where that is a relation.
@@ -37,7 +37,7 @@ class Inlined:
     sql: str
     inputs: tuple[Input, ...]
     stateful: bool
-    facts: Mapping[str, Any] = field(default_factory=dict)
+    facts: Facts = NO_FACTS
     deterministic: bool = True
     slots: tuple[Slot, ...] = ()
 
@@ -68,7 +68,7 @@ class GivenNode:
     Attributes:
         columns: as they see them.
         inlined: its SQL, if it is ephemeral.
-        unsafe: names of the sources above it that cannot be read again.
+        unsafe: names of the sources above it that cannot be re-read.
     """
 
     columns: InputColumns
@@ -98,7 +98,7 @@ def too_large(text: str, names: Iterable[str], ephemeral: Mapping[str, Inlined])
     return message, hint
 
 
-def fault(inlined: Inlined, stream: StreamConfig | None) -> tuple[str, str, str] | None:
+def ephemeral_fault(inlined: Inlined, stream: StreamConfig | None) -> tuple[str, str, str] | None:
     """What is wrong with the way an ephemeral model is read: code, message and hint."""
     name = inlined.name
     if stream is None and inlined.streamed:

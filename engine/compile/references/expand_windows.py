@@ -32,7 +32,7 @@ class Lowered:
     """The replacements for all uses of windows, and the names of the windows used."""
 
     edits: list[Edit] = field(default_factory=list)
-    used: set[str] = field(default_factory=set)
+    used_windows: set[str] = field(default_factory=set)
 
 
 def lower_windows(
@@ -58,9 +58,9 @@ def lower_windows(
             if window.name in bound.noted.passed_on.get(id(select), ()):
                 continue
             uses = _Uses(select, window, bound.noted.groups.get(id(select), ()))
-            if any(uses.part(column) is not None for column in _own(select, exp.Column)):
+            if any(uses.part(column) is not None for column in _own_nodes(select, exp.Column)):
                 _check_inputs(select, window, query, columns, report)
-                lowered.used.add(window.name)
+                lowered.used_windows.add(window.name)
                 lowered.edits.extend(uses.edits(report))
     return lowered
 
@@ -69,7 +69,7 @@ def _check_inputs(
     select: exp.Select, window: Window, query: ParsedQuery, columns: Mapping[str, frozenset[str]], report: Report
 ) -> None:
     names = {reference.start: reference.name for reference in query.references}
-    tables = (t.this for t in _own(select, exp.Table) if isinstance(t.this, exp.Identifier))
+    tables = (t.this for t in _own_nodes(select, exp.Table) if isinstance(t.this, exp.Identifier))
     inputs = [name for table in tables if (name := names.get(span(table)[0])) is not None]
     for name in inputs:
         if window.name in columns.get(name, ()):
@@ -92,7 +92,7 @@ class _Uses:
 
     def edits(self, report: Report) -> Iterator[Edit]:
         aliases = {source.alias_or_name.lower() for source in relations(self.select)}
-        for column in _own(self.select, exp.Column):
+        for column in _own_nodes(self.select, exp.Column):
             part = self.part(column)
             if part is None:
                 continue
@@ -115,20 +115,20 @@ class _Uses:
 
     def written(self, column: exp.Column, part: str) -> str | None:
         """The text for a use, or None if it is the SELECT's own output of that name."""
-        after = _inside(column, self.select, exp.Having) or _inside(column, self.select, exp.Order)
+        after = _is_inside(column, self.select, exp.Having) or _is_inside(column, self.select, exp.Order)
         if after and self.select.args.get("group") is not None:
             name = self.window.name
             output = next((p for p in self.select.expressions if p.alias_or_name.lower() == name), None)
             if output is not None and (not part or self.part(_bare(output)) == ""):
                 return None
             # Spark knows the window of a GROUP BY by the name of its function, and the function no more.
-            made = self.window.time.function
-            return f"{made}.{part}" if part else made
-        if not part or _inside(column, self.select, exp.Group):
-            named = f" AS `{self.window.name}`" if column.parent is self.select else ""
-            return self.window.time.sql + named
-        named = f" AS `{part}`" if column.parent is self.select else ""
-        return f"{self.window.time.sql}.{part}{named}"
+            function = self.window.time.function
+            return f"{function}.{part}" if part else function
+        if not part or _is_inside(column, self.select, exp.Group):
+            alias = f" AS `{self.window.name}`" if column.parent is self.select else ""
+            return self.window.time.sql + alias
+        alias = f" AS `{part}`" if column.parent is self.select else ""
+        return f"{self.window.time.sql}.{part}{alias}"
 
     def grouped(self) -> Iterator[Edit]:
         """`group by window_start`, `group by 1` and `group by all` where that is a part of the window."""
@@ -137,8 +137,8 @@ class _Uses:
             yield from self.grouped_by_all(group)
             return
         for key in self.keys:
-            named = self.select.expressions[key.column.item] if key.column is not None else None
-            if named is not None and key.node.parent is group and self.part(_bare(named)):
+            item = self.select.expressions[key.column.item] if key.column is not None else None
+            if item is not None and key.node.parent is group and self.part(_bare(item)):
                 place = isinstance(key.node, exp.Literal)
                 begin, end = (key.node.meta["start"], key.node.meta["end"] + 1) if place else span(key.node)
                 yield Edit(begin, end, self.window.time.sql)
@@ -150,8 +150,8 @@ class _Uses:
         at = group.meta.get("all")
         if not parts or at is None or any(p.is_star for p in projections):
             return
-        made = self.window.time.sql
-        keys = (made if i in parts else str(i + 1) for i, p in enumerate(projections) if not has_aggregate(p))
+        window_sql = self.window.time.sql
+        keys = (window_sql if i in parts else str(i + 1) for i, p in enumerate(projections) if not has_aggregate(p))
         yield Edit(at[0], at[1], ", ".join(dict.fromkeys(keys)))
 
 
@@ -160,7 +160,7 @@ def _bare(projection: exp.Expr) -> exp.Expr:
     return inner if isinstance(inner, exp.Expr) else projection
 
 
-def _inside(node: exp.Expr, select: exp.Select, kind: type[exp.Expr]) -> bool:
+def _is_inside(node: exp.Expr, select: exp.Select, kind: type[exp.Expr]) -> bool:
     parent = node.parent
     while parent is not None and parent is not select:
         if isinstance(parent, kind):
@@ -169,11 +169,11 @@ def _inside(node: exp.Expr, select: exp.Select, kind: type[exp.Expr]) -> bool:
     return False
 
 
-def _own(select: exp.Select, kind: type[_Node]) -> Iterator[_Node]:
+def _own_nodes(select: exp.Select, kind: type[_Node]) -> Iterator[_Node]:
     """The nodes of a kind that belong to this SELECT and not to one inside it."""
-    for found in select.find_all(kind):
-        parent = found.parent
+    for node in select.find_all(kind):
+        parent = node.parent
         while parent is not None and not isinstance(parent, (exp.Query, exp.CTE)):
             parent = parent.parent
         if parent is select:
-            yield found
+            yield node

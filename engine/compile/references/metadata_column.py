@@ -63,10 +63,10 @@ def _stars(query: ParsedQuery, names: Mapping[int, str]) -> Iterator[tuple[exp.S
         if "end" not in star.meta or isinstance(star.parent, exp.Count):
             continue
         qualifier = _qualifier(star, written)
-        known = hiding.get(id(star.find_ancestor(exp.Select)), {})
-        found = {name: at for name, at in known.items() if qualifier in {"", name.strip("`").lower()}}
-        if found:
-            yield star, found
+        starts_by_name = hiding.get(id(star.find_ancestor(exp.Select)), {})
+        matching = {name: at for name, at in starts_by_name.items() if qualifier in {"", name.strip("`").lower()}}
+        if matching:
+            yield star, matching
 
 
 def _hiding(query: ParsedQuery, names: Mapping[int, str]) -> dict[int, dict[str, int]]:

@@ -11,13 +11,13 @@ from engine.compile.config.window_config import Edit
 from engine.compile.nodes.manifest import Input, Slot, Source
 from engine.compile.nodes.materialization import Materialized
 from engine.compile.nodes.model_settings import OnUpstreamDelete
-from engine.compile.references.ephemeral import Inlined, fault
+from engine.compile.references.ephemeral import Inlined, ephemeral_fault
 from engine.compile.references.metadata_column import implied_stars, names_metadata, star_edits
 from engine.compile.sql.parse import ParsedQuery, RelationReference
 from engine.errors import Diagnostic, Location, near
 from engine.jinja import Rendered
 from engine.relations import Relation
-from engine.sources import answers_of, kind_of
+from engine.sources import kind_of, source_traits
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,13 +73,13 @@ class Draft:
 
 
 def resolve(
-    draft: Draft, known: KnownNodes, own: Relation, ephemeral: Mapping[str, Inlined]
+    draft: Draft, known_nodes: KnownNodes, own: Relation, ephemeral: Mapping[str, Inlined]
 ) -> tuple[tuple[Input, ...], list[Edit]]:
     """Resolve the references of a model.
 
     Args:
         draft: the model.
-        known: what can be referred to.
+        known_nodes: what can be referred to.
         own: the model's own table.
         ephemeral: by name, the ephemeral models among what it reads.
 
@@ -93,16 +93,16 @@ def resolve(
             _own_table(draft, reference, own, edits)
             continue
         if reference.kind == "ref" and reference.name in ephemeral:
-            edits.append(_inline(draft, reference, ephemeral[reference.name], streams.get(reference.name), known))
+            edits.append(_inline(draft, reference, ephemeral[reference.name], streams.get(reference.name), known_nodes))
             continue
-        item = draft.inputs.get(reference.name) or _input(draft, reference, streams.get(reference.name), known)
+        item = draft.inputs.get(reference.name) or _input(draft, reference, streams.get(reference.name), known_nodes)
         if item is not None:
             draft.inputs[reference.name] = item
             slot = Slot(0, len(item.view), item.view)
-            edits.append(Edit(reference.start, reference.end, _name_in_sql(item, reference, known), (slot,)))
+            edits.append(Edit(reference.start, reference.end, _name_in_sql(item, reference, known_nodes), (slot,)))
     if draft.certain:
-        _check_streams(draft, known)
-    edits += _stars(draft, known)
+        _check_streams(draft, known_nodes)
+    edits += _stars(draft, known_nodes)
     brought = {item.view: item for inlined in draft.inlined.values() for item in inlined.brought}
     return (*draft.inputs.values(), *brought.values()), edits
 
@@ -115,62 +115,64 @@ def _own_table(draft: Draft, reference: RelationReference, own: Relation, edits:
 
 
 def _inline(
-    draft: Draft, reference: RelationReference, inlined: Inlined, stream: StreamConfig | None, known: KnownNodes
+    draft: Draft, reference: RelationReference, inlined: Inlined, stream: StreamConfig | None, known_nodes: KnownNodes
 ) -> Edit:
     """The edit that puts an ephemeral model's SQL in the place of its name."""
-    problem = fault(inlined, stream) if draft.certain else None
+    problem = ephemeral_fault(inlined, stream) if draft.certain else None
     if problem is not None:
         draft.report(*problem, stream.location if stream else reference.start)
     for item in inlined.inputs:
-        if draft.config.materialized.traits.computed_when_read and item.node in known.sources:
+        if draft.config.materialized.traits.computed_when_read and item.node in known_nodes.sources:
             _no_files_in_views(draft, item.name, reference)
     draft.inlined[inlined.name] = inlined
     alias = "" if reference.alias or reference.bare else inlined.name
     return Edit(reference.start, reference.end, inlined.text(alias), inlined.slots_in_text)
 
 
-def _input(draft: Draft, reference: RelationReference, stream: StreamConfig | None, known: KnownNodes) -> Input | None:
+def _input(
+    draft: Draft, reference: RelationReference, stream: StreamConfig | None, known_nodes: KnownNodes
+) -> Input | None:
     item = _source_input if reference.kind == "source" else _model_input
-    resolved = item(draft, reference, stream, known)
-    taken = {i.view for i in draft.inputs.values()}
-    while resolved is not None and resolved.view in taken:
+    resolved = item(draft, reference, stream, known_nodes)
+    used_views = {i.view for i in draft.inputs.values()}
+    while resolved is not None and resolved.view in used_views:
         resolved = replace(resolved, view=f"{resolved.view[:-1]}_`")
     return resolved
 
 
 def _model_input(
-    draft: Draft, reference: RelationReference, stream: StreamConfig | None, known: KnownNodes
+    draft: Draft, reference: RelationReference, stream: StreamConfig | None, known_nodes: KnownNodes
 ) -> Input | None:
     name = reference.name
-    if name not in known.relations:
-        hint = near(name, known.relations)
-        if name in known.disabled:
+    if name not in known_nodes.relations:
+        hint = near(name, known_nodes.relations)
+        if name in known_nodes.disabled:
             hint = f"'{name}' is disabled (enabled: false)."
-        elif name in {part for source in known.source_names for part in (source, source.split(".")[1])}:
+        elif name in {part for source in known_nodes.source_names for part in (source, source.split(".")[1])}:
             hint = "A source is written {{ source('name', 'table') }}."
         draft.report(
             "unknown-ref", f"model '{name}' not found", hint or "Create it, or remove the reference.", reference.start
         )
         return None
     if stream is None:
-        return Input(f"model.{name}", name, stream=False, view=known.relations[name].sql)
-    if name in known.rewritten:
-        message = f"'{name}' cannot be read as a stream: {known.rewritten[name]}"
+        return Input(f"model.{name}", name, stream=False, view=known_nodes.relations[name].sql)
+    if name in known_nodes.rewritten:
+        message = f"'{name}' cannot be read as a stream: {known_nodes.rewritten[name]}"
         hint = (
             f"Remove '{name}' from 'streams:' (it is then read in full), make it append-only, or read its changes: add "
             "a model of it with 'materialized: table' and 'history: changes'."
         )
         draft.report("stream-not-streamable", message, hint, stream.location)
-    return _streamed(draft, f"model.{name}", name, stream, None)
+    return _stream_input(draft, f"model.{name}", name, stream, None)
 
 
 def _source_input(
-    draft: Draft, reference: RelationReference, stream: StreamConfig | None, known: KnownNodes
+    draft: Draft, reference: RelationReference, stream: StreamConfig | None, known_nodes: KnownNodes
 ) -> Input | None:
-    source = known.sources.get(f"source.{reference.name}")
+    source = known_nodes.sources.get(f"source.{reference.name}")
     if source is None:
-        hint = near(reference.name, known.source_names) or "Declare it in a file under sources/."
-        if known.sources_whole:
+        hint = near(reference.name, known_nodes.source_names) or "Declare it in a file under sources/."
+        if known_nodes.sources_whole:
             message = f"source '{reference.name}' not found"
             draft.report("unknown-source", message, hint, reference.start)
         return None
@@ -185,7 +187,7 @@ def _source_input(
         message = f"'{source.name}' is declared 'stream: false' and cannot be read as a stream"
         hint = f"Remove '{source.name}' from 'streams:', or 'stream: false' from its declaration."
         draft.report("stream-bounded", message, hint, stream.location)
-    return _streamed(draft, source.id, source.name, stream, source)
+    return _stream_input(draft, source.id, source.name, stream, source)
 
 
 def _no_files_in_views(draft: Draft, source: str, reference: RelationReference) -> None:
@@ -211,14 +213,14 @@ def _check_listed(draft: Draft, source: Source, reference: RelationReference) ->
     draft.report("stream-unlisted", message, hint, reference.start)
 
 
-def _streamed(draft: Draft, node: str, name: str, stream: StreamConfig, source: Source | None) -> Input:
+def _stream_input(draft: Draft, node: str, name: str, stream: StreamConfig, source: Source | None) -> Input:
     watermark = stream.watermark or (source.watermark if source else None)
     dedup = stream.dedup or (source.dedup if source else ())
     files = _files_per_trigger(stream, source)
     deletes = stream.on_upstream_delete or _of_source(source)
     metadata = source is not None and _names_metadata(draft)
-    made = Input(node, name, True, _view_name(draft, name), watermark, dedup, files, deletes, metadata=metadata)
-    return replace(made, on_bad_record=stream.on_bad_record)
+    item = Input(node, name, True, _view_name(draft, name), watermark, dedup, files, deletes, metadata=metadata)
+    return replace(item, on_bad_record=stream.on_bad_record)
 
 
 def _view_name(draft: Draft, name: str) -> str:
@@ -231,7 +233,7 @@ def _names_metadata(draft: Draft) -> bool:
     return names_metadata(draft.rendered.text)
 
 
-def _stars(draft: Draft, known: KnownNodes) -> list[Edit]:
+def _stars(draft: Draft, known_nodes: KnownNodes) -> list[Edit]:
     """What keeps `_metadata` out of the stars of a query that names it."""
     if not _names_metadata(draft):
         return []
@@ -239,8 +241,8 @@ def _stars(draft: Draft, known: KnownNodes) -> list[Edit]:
     for reference in draft.query.references:
         item = draft.inputs.get(reference.name) if reference.kind == "source" else None
         if item is not None:
-            named = f"`{reference.alias}`" if reference.alias else _name_in_sql(item, reference, known)
-            names[reference.start] = named.rsplit(" AS ", 1)[-1]
+            qualifier = f"`{reference.alias}`" if reference.alias else _name_in_sql(item, reference, known_nodes)
+            names[reference.start] = qualifier.rsplit(" AS ", 1)[-1]
     for at in implied_stars(draft.query, names, draft.rendered.text):
         message = "'_metadata' would be a column of the result, which has no '*' that leaves it out"
         hint = "Begin with select *, and the fields of _metadata that are needed under names of their own."
@@ -248,23 +250,23 @@ def _stars(draft: Draft, known: KnownNodes) -> list[Edit]:
     return list(star_edits(draft.query, names, draft.rendered.text))
 
 
-def _name_in_sql(item: Input, reference: RelationReference, known: KnownNodes) -> str:
+def _name_in_sql(item: Input, reference: RelationReference, known_nodes: KnownNodes) -> str:
     """The relation, with the name the user knows as alias where columns may be qualified by it."""
     short = item.name.rsplit(".", 1)[-1]
-    relation = known.relations.get(item.name) if item.node.startswith("model.") else None
-    stored = relation.name if relation and not item.stream else None
-    if reference.alias or reference.bare or stored == short:
+    relation = known_nodes.relations.get(item.name) if item.node.startswith("model.") else None
+    table_name = relation.name if relation and not item.stream else None
+    if reference.alias or reference.bare or table_name == short:
         return item.view
     return f"{item.view} AS `{short}`"
 
 
-def _check_streams(draft: Draft, known: KnownNodes) -> None:
+def _check_streams(draft: Draft, known_nodes: KnownNodes) -> None:
     for stream in draft.config.streams:
         item = draft.inputs.get(stream.name)
         if stream.name in draft.inlined:
             continue
         if item is None:
-            _unread(draft, stream, known)
+            _report_unread(draft, stream, known_nodes)
             continue
         if item.dedup and item.watermark is None:
             message = f"dedup on '{stream.name}' needs a watermark"
@@ -274,11 +276,11 @@ def _check_streams(draft: Draft, known: KnownNodes) -> None:
             message = f"max_files_per_trigger does not apply to the model '{stream.name}'"
             hint = "Remove it: a micro-batch reads whole commits of a table, so that no row becomes late."
             draft.report("bad-value", message, hint, stream.location)
-        elif stream.max_files_per_trigger and not _reads_files(known.sources.get(item.node)):
+        elif stream.max_files_per_trigger and not _reads_files(known_nodes.sources.get(item.node)):
             message = f"max_files_per_trigger does not apply to the source '{stream.name}'"
             hint = "Limit a micro-batch in the source's declaration."
             draft.report("bad-value", message, hint, stream.location)
-        if stream.on_upstream_delete and not _reads_table(item, known):
+        if stream.on_upstream_delete and not _reads_table(item, known_nodes):
             message = f"on_upstream_delete does not apply to the source '{stream.name}'"
             hint = "Remove it: it applies to tables whose rows are deleted."
             draft.report("bad-value", message, hint, stream.places["on_upstream_delete"])
@@ -289,10 +291,10 @@ def _of_source(source: Source | None) -> OnUpstreamDelete:
     return OnUpstreamDelete(declared) if declared in set(OnUpstreamDelete) else OnUpstreamDelete.FAIL
 
 
-def _reads_table(item: Input, known: KnownNodes) -> bool:
+def _reads_table(item: Input, known_nodes: KnownNodes) -> bool:
     """Whether some target reads a table, whose rows may be deleted."""
-    source = known.sources.get(item.node)
-    return source is None or any(answers_of(name).is_table for name in source.formats)
+    source = known_nodes.sources.get(item.node)
+    return source is None or any(source_traits(name).is_table for name in source.formats)
 
 
 def _files_per_trigger(stream: StreamConfig, source: Source | None) -> int | None:
@@ -316,17 +318,17 @@ def _keys(format_: str) -> Iterable[str]:
 _FILES = "max_files_per_trigger"
 
 
-def _unread(draft: Draft, stream: StreamConfig, known: KnownNodes) -> None:
+def _report_unread(draft: Draft, stream: StreamConfig, known_nodes: KnownNodes) -> None:
     if any(r.name == stream.name for r in draft.query.references):
         return
-    names = [*known.relations, *known.source_names]
+    names = [*known_nodes.relations, *known_nodes.source_names]
     if stream.name in names and any(r.kind != "this" and r.name not in names for r in draft.query.references):
         # A name that is not found may be meant for it.
         return
     message = f"the query does not read the stream '{stream.name}'"
     hint = "Read it with ref() or source(), or remove it from 'streams:'."
     if stream.name not in names:
-        if not known.sources_whole and "." in stream.name:
+        if not known_nodes.sources_whole and "." in stream.name:
             return
         message = f"model or source '{stream.name}' not found"
         hint = near(stream.name, names) or hint

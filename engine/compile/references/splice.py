@@ -36,9 +36,7 @@ def splice(rendered: Rendered, edits: list[Edit], end: int) -> Spliced:
     def copy(start: int, until: int) -> None:
         nonlocal length
         marks = {start, *(s for s in rendered.starts if start < s < until), *_line_starts(text, start, until)}
-        for mark in sorted(marks):
-            place = rendered.location(mark)
-            runs.append((length + mark - start, place.line, place.column, True))
+        runs.extend((length + mark - start, *rendered.line_and_column(mark), True) for mark in sorted(marks))
         out.append(text[start:until])
         length += until - start
 
@@ -47,8 +45,7 @@ def splice(rendered: Rendered, edits: list[Edit], end: int) -> Spliced:
         if edit.start < cursor or edit.end > stop:
             continue
         copy(cursor, edit.start)
-        place = rendered.location(edit.start)
-        runs.append((length, place.line, place.column, False))
+        runs.append((length, *rendered.line_and_column(edit.start), False))
         out.append(edit.text)
         slots += [slot.moved(length) for slot in edit.slots]
         length += len(edit.text)

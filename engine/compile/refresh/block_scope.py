@@ -31,11 +31,11 @@ class BlockScope:
         ref = self.bound.refs.get(id(column))
         ids = ref.ids if ref is not None and len(ref.ids) == 1 else ()
         # An alias of the SELECT may be the same column by another name, which FROM does not have.
-        found = [one for one in self.sources for number in ids if ref and one.columns.get(number) == ref.name]
-        if not found or ref is None:
-            shown = column.sql(spark())
-            raise NotFollowedError(f"the input of '{shown}' is not known", "Qualify it with an alias.")
-        return found[0], ref
+        owners = [one for one in self.sources for number in ids if ref and one.columns.get(number) == ref.name]
+        if not owners or ref is None:
+            column_text = column.sql(spark())
+            raise NotFollowedError(f"the input of '{column_text}' is not known", "Qualify it with an alias.")
+        return owners[0], ref
 
     def may_be_null(self, node: exp.Expr) -> bool:
         """Whether an expression names a column of an outer side, which is NULL where nothing matches.
@@ -48,11 +48,11 @@ class BlockScope:
 
     def starred(self, number: int) -> exp.Column | None:
         """The column that a star gives, by its id; None: no source has it."""
-        found = next((one for one in self.sources if number in one.columns), None)
-        if found is None:
+        owner = next((one for one in self.sources if number in one.columns), None)
+        if owner is None:
             return None
-        column = exp.column(found.columns[number], table=found.alias, quoted=True)
-        self.bound.refs[id(column)] = NameRef((number,), found.columns[number])
+        column = exp.column(owner.columns[number], table=owner.alias, quoted=True)
+        self.bound.refs[id(column)] = NameRef((number,), owner.columns[number])
         return column
 
     def key_of(self, node: exp.Expr) -> str:

@@ -53,13 +53,13 @@ class FollowedQuery:
         key = branch.own_keys[names.index(name)] if same else None
         return key.text if key is not None else None
 
-    def search(self, keys: Sequence[str], changed: Sequence[str], named: Naming) -> str:
+    def search(self, keys: Sequence[str], changed: Sequence[str], relation_name: Naming) -> str:
         """Return SQL for the keys of all output rows that may have changed, some of them more than once.
 
         Args:
             keys: among `keys`.
             changed: the inputs that changed.
-            named: gives what an input is called in one of its states.
+            relation_name: gives what an input is called in one of its states.
         """
         terms: list[str] = []
         for branch in self.branches:
@@ -68,11 +68,13 @@ class FollowedQuery:
                 raise NotFollowedError(f"rows cannot be distinguished by {', '.join(keys)}")
             items = ", ".join(f"{text} AS {quoted(key)}" for text, key in zip(texts, keys, strict=True))
             for whole, part in _SIDES:
-                terms += (f"SELECT {items} {rest}" for rest in _changed(branch, changed, named, whole, part))
+                terms += (
+                    f"SELECT {items} {rest}" for rest in _changed_rows(branch, changed, relation_name, whole, part)
+                )
         return "\nUNION ALL\n".join(terms)
 
 
-def follow(sql: str, columns: Mapping[str, Sequence[str]]) -> FollowedQuery:
+def follow_changes(sql: str, columns: Mapping[str, Sequence[str]]) -> FollowedQuery:
     """Say how the changes of a query follow from those of its inputs.
 
     Args:
@@ -88,43 +90,43 @@ def follow(sql: str, columns: Mapping[str, Sequence[str]]) -> FollowedQuery:
     return FollowedQuery(blocks_of(tree, sql, columns))
 
 
-def _changed(
-    block: QueryBlock, changed: Sequence[str], named: Naming, whole: InputState, part: InputState
+def _changed_rows(
+    block: QueryBlock, changed: Sequence[str], relation_name: Naming, whole: InputState, part: InputState
 ) -> Iterator[str]:
     """Yield FROM and WHERE with each changed input replaced in turn."""
-    where = f" WHERE {' AND '.join(f'({text})' for text in block.kept)}" if block.kept else ""
+    where = f" WHERE {' AND '.join(f'({text})' for text in block.inner_conditions)}" if block.inner_conditions else ""
     for index, source in enumerate(block.sources):
-        for relation in _replaced(source, changed, named, whole, part):
+        for relation in _changed_relations(source, changed, relation_name, whole, part):
             parts = [
-                _joined(one, relation if at == index else _relation(one, named, whole), inner=at == index)
+                _join_text(one, relation if at == index else _relation(one, relation_name, whole), inner=at == index)
                 for at, one in enumerate(block.sources)
             ]
             yield f"FROM {' '.join(parts)}{where}"
 
 
-def _replaced(
-    source: BlockSource, changed: Sequence[str], named: Naming, whole: InputState, part: InputState
+def _changed_relations(
+    source: BlockSource, changed: Sequence[str], relation_name: Naming, whole: InputState, part: InputState
 ) -> Iterator[str]:
     """Yield what represents the changed rows of a source; none if it did not change."""
     if source.inner is None:
         if source.view in changed:
-            yield named(source.view, part)
+            yield relation_name(source.view, part)
         return
-    for rest in _changed(source.inner, changed, named, whole, part):
+    for rest in _changed_rows(source.inner, changed, relation_name, whole, part):
         yield f"({source.inner.query(rest)})"
 
 
-def _relation(source: BlockSource, named: Naming, state: InputState) -> str:
+def _relation(source: BlockSource, relation_name: Naming, state: InputState) -> str:
     """A source as it was before or after the change."""
     if source.inner is None:
-        return named(source.view, state)
+        return relation_name(source.view, state)
     block = source.inner
-    parts = " ".join(_joined(one, _relation(one, named, state)) for one in block.sources)
+    parts = " ".join(_join_text(one, _relation(one, relation_name, state)) for one in block.sources)
     where = f" WHERE {block.where}" if block.where else ""
     return f"({block.query(f'FROM {parts}{where}')})"
 
 
-def _joined(source: BlockSource, relation: str, *, inner: bool = False) -> str:
+def _join_text(source: BlockSource, relation: str, *, inner: bool = False) -> str:
     alias = f"{relation} AS {quoted(source.alias)}"
     if not source.join:
         return alias

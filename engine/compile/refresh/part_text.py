@@ -35,7 +35,7 @@ class QueryText:
     tokens: Sequence[Token]
 
     @classmethod
-    def of(cls, text: str) -> QueryText:
+    def of_sql(cls, text: str) -> QueryText:
         """The text with its tokens.
 
         Raises:

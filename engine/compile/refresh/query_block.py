@@ -63,7 +63,7 @@ class QueryBlock:
             of them cannot be written again, or none needs to be.
         sources: in the order of its FROM.
         where: the text of its condition; empty: none; None: it cannot be written again, or need not be.
-        kept: the conjuncts of it that name no column of an outer side.
+        inner_conditions: the conjuncts of it that name no column of an outer side.
         own_keys: for each output column, an expression over the FROM by whose values output rows can be divided into
             parts that do not depend on each other; None: it is no such column.
         names: of the output columns, in order and in lower case; empty: Spark's name of it is not certain. A list of
@@ -74,7 +74,7 @@ class QueryBlock:
     items: tuple[tuple[str, str], ...] | None
     sources: tuple[BlockSource, ...]
     where: str | None
-    kept: tuple[str, ...]
+    inner_conditions: tuple[str, ...]
     own_keys: tuple[BlockKey | None, ...]
     names: tuple[str, ...]
     grouped: bool
@@ -99,8 +99,8 @@ class QueryBlock:
     @property
     def views(self) -> frozenset[str]:
         """The inputs that it reads."""
-        found = [one.inner.views if one.inner else frozenset({one.view}) for one in self.sources]
-        return frozenset().union(*found)
+        view_sets = [one.inner.views if one.inner else frozenset({one.view}) for one in self.sources]
+        return frozenset().union(*view_sets)
 
     def query(self, rest: str) -> str:
         """The SELECT over another FROM and WHERE, with its columns under their names.

@@ -61,7 +61,7 @@ def blocks_of(tree: exp.Expr, text: str, columns: Mapping[str, Sequence[str]]) -
     Raises:
         NotFollowedError: the query is of another form.
     """
-    query = QueryText.of(text)
+    query = QueryText.of_sql(text)
     if names_by_strings(text):
         raise NotFollowedError("IDENTIFIER(..) is not followed", "Write the name of the column.")
     inputs = {name: InputColumns(name, tuple((one, None) for one in own)) for name, own in columns.items()}
@@ -79,10 +79,10 @@ class _Reader:
     _read: dict[int, tuple[QueryBlock, ...]] = field(default_factory=dict)
 
     def branches(self, tree: exp.Expr, *, outermost: bool = False) -> Iterator[QueryBlock]:
-        if isinstance(tree, exp.Subquery) and not _others(tree, {"this", "with_"}):
+        if isinstance(tree, exp.Subquery) and not _other_arguments(tree, {"this", "with_"}):
             yield from self.branches(tree.this, outermost=outermost)
         elif isinstance(tree, exp.Union) and not tree.args.get("distinct"):
-            if _others(tree, {"this", "expression", "distinct", "with_"}):
+            if _other_arguments(tree, {"this", "expression", "distinct", "with_"}):
                 raise NotFollowedError("UNION with ORDER BY, LIMIT or BY NAME is not followed")
             yield from self.branches(tree.this, outermost=outermost)
             yield from self.branches(tree.expression, outermost=outermost)
@@ -95,20 +95,24 @@ class _Reader:
 
     def relation(self, node: exp.Expr) -> tuple[str, tuple[QueryBlock, ...]] | None:
         """The alias and the branches of a CTE or subquery in a FROM; None: it is something else."""
-        if isinstance(node, exp.Subquery) and not _others(node, {"this", "alias"}) and not holds_relations(node):
-            return node.alias.lower(), _renamed(tuple(self.branches(node.this)), node)
+        if (
+            isinstance(node, exp.Subquery)
+            and not _other_arguments(node, {"this", "alias"})
+            and not holds_relations(node)
+        ):
+            return node.alias.lower(), _with_column_list(tuple(self.branches(node.this)), node)
         cte = self.bound.definitions.get(id(node))
-        if cte is None or _others(node, {"this", "alias"}):
+        if cte is None or _other_arguments(node, {"this", "alias"}):
             return None
-        return node.alias.lower() or node.name.lower(), _renamed(self.cte(cte), node)
+        return node.alias.lower() or node.name.lower(), _with_column_list(self.cte(cte), node)
 
     def cte(self, cte: exp.Expr) -> tuple[QueryBlock, ...]:
-        found = self._read.get(id(cte))
-        if found is None:
-            if _others(cte, {"this", "alias"}):
+        blocks = self._read.get(id(cte))
+        if blocks is None:
+            if _other_arguments(cte, {"this", "alias"}):
                 raise NotFollowedError("a CTE of another form than a query is not followed")
-            found = self._read[id(cte)] = _renamed(tuple(self.branches(cte.this)), cte)
-        return found
+            blocks = self._read[id(cte)] = _with_column_list(tuple(self.branches(cte.this)), cte)
+        return blocks
 
     def passed(self, select: exp.Select) -> QueryBlock | None:
         """The block of a query with groups, windows or outer joins, of which a SELECT takes rows and columns.
@@ -117,7 +121,11 @@ class _Reader:
         as one of the inner query. None: the SELECT does something else, or with something else.
         """
         parts = [*select.expressions, select.args.get("where")]
-        if select.args.get("from_") is None or _others(select, _PASSING) or any(map(_does_more, filter(None, parts))):
+        if (
+            select.args.get("from_") is None
+            or _other_arguments(select, _PASSING)
+            or any(map(_does_more, filter(None, parts)))
+        ):
             return None
         relation = self.relation(select.args["from_"].this)
         if relation is None or len(relation[1]) != 1 or not (relation[1][0].grouped or relation[1][0].outer):
@@ -143,7 +151,7 @@ class _Reader:
             self.items(outputs) if not outermost else None,
             sources,
             (self.whole(where.this) if not outermost else None) if where is not None else "",
-            tuple(self.kept(where.this, scope)) if where is not None else (),
+            tuple(self.inner_conditions(where.this, scope)) if where is not None else (),
             tuple(self.own_keys(select, scope, outputs)),
             tuple(one.name for one in outputs),
             bool(select.args.get("group") or select.args.get("distinct") or _windows(select)),
@@ -151,11 +159,11 @@ class _Reader:
 
     def outputs(self, select: exp.Select, scope: BlockScope) -> list[_Output]:
         """The columns of a SELECT, those that a star stands for in their order."""
-        found = self.bound.selects.get(id(select))
-        if found is None or found.open:
+        output = self.bound.selects.get(id(select))
+        if output is None or output.open:
             raise NotFollowedError("the columns of * are not known", "List the columns.")
         outputs = []
-        for column in found.columns:
+        for column in output.columns:
             item, name = select.expressions[column.item], column.name.lower()
             value = scope.starred(column.value.id) if _is_star(item) else item.unalias()
             outputs.append(_Output(name if column.named else "", value, column))
@@ -170,26 +178,26 @@ class _Reader:
         return tuple(zip(texts, (one.name for one in outputs), strict=True)) if None not in values else None
 
     def sources(self, select: exp.Select) -> Iterator[BlockSource]:
-        found = [self.source(select.args["from_"].this, "", "", 0)]
+        block_sources = [self.source(select.args["from_"].this, "", "", 0)]
         for place, join in enumerate(select.args.get("joins") or (), 1):
-            word, on = _how(join), join.args.get("on")
-            found.append(self.source(join.this, word, self.part(on) if on is not None else "", place))
-            scope = BlockScope(tuple(found), self.bound)
+            word, on = _join_word(join), join.args.get("on")
+            block_sources.append(self.source(join.this, word, self.part(on) if on is not None else "", place))
+            scope = BlockScope(tuple(block_sources), self.bound)
             if word != "LEFT" and on is not None and scope.may_be_null(on):
                 reason = "an inner join by a column of a LEFT JOIN before it is not followed"
                 raise NotFollowedError(reason, "Write the inner joins first.")
-        yield from found
+        yield from block_sources
 
     def source(self, node: exp.Expr, join: str, on: str, place: int) -> BlockSource:
         relation = self.relation(node)
         if relation is not None:
-            alias, inner = relation[0] or f"__query{place}", _writable(relation[1])
+            alias, inner = relation[0] or f"__query{place}", _single_block(relation[1])
             return BlockSource(alias, "", inner, join, on, self.columns_of(node))
         if not isinstance(node, exp.Table) or not isinstance(node.this, exp.Identifier):
             raise NotFollowedError("a FROM of another form than a model, a source, a CTE or a subquery is not followed")
-        if _others(node, {"this", "db", "catalog", "alias"}):
+        if _other_arguments(node, {"this", "db", "catalog", "alias"}):
             raise NotFollowedError("a FROM with PIVOT, TABLESAMPLE and the like is not followed")
-        if _list(node):
+        if _column_list(node):
             raise NotFollowedError("a table with a list of columns is not followed", "Give the columns their aliases.")
         name = ".".join(part.name for part in node.parts)
         if name not in self.columns:
@@ -203,7 +211,7 @@ class _Reader:
         except NotFollowedError:
             return None
 
-    def kept(self, condition: exp.Expr, scope: BlockScope) -> Iterator[str]:
+    def inner_conditions(self, condition: exp.Expr, scope: BlockScope) -> Iterator[str]:
         """Yield the conjuncts that name no column of an outer side; without one more keys are found than changed."""
         for part in condition.unnest().flatten() if isinstance(condition.unnest(), exp.And) else (condition,):
             try:
@@ -213,7 +221,7 @@ class _Reader:
                 continue
 
     def own_keys(self, select: exp.Select, scope: BlockScope, outputs: Sequence[_Output]) -> Iterator[BlockKey | None]:
-        grain = _grain(select, self.bound.groups.get(id(select)), scope, outputs)
+        grain = _group_keys(select, self.bound.groups.get(id(select)), scope, outputs)
         for value in (one.value for one in outputs):
             try:
                 whole = value is not None and scope.decided(value, grain) and not scope.may_be_null(value)
@@ -241,7 +249,7 @@ def _check(select: exp.Select) -> None:
     Raises:
         NotFollowedError: they cannot.
     """
-    for part in _others(select, _PARTS):
+    for part in _other_arguments(select, _PARTS):
         raise NotFollowedError(f"{_SHOWN.get(part, part.upper())} is not followed")
     if select.args.get("from_") is None:
         raise NotFollowedError("a SELECT without FROM is not followed")
@@ -260,7 +268,7 @@ def _check_group(select: exp.Select) -> None:
     group = select.args.get("group")
     if group is None and (select.args.get("having") or any(map(has_aggregate, select.expressions))):
         raise NotFollowedError("an aggregate over all rows is not followed", "Add a GROUP BY.")
-    if group is not None and _others(group, {"expressions", "all"}):
+    if group is not None and _other_arguments(group, {"expressions", "all"}):
         raise NotFollowedError("ROLLUP, CUBE and GROUPING SETS are not followed")
     if group is not None and group.find(exp.GroupingSets, exp.Rollup, exp.Cube) is not None:
         raise NotFollowedError("ROLLUP, CUBE and GROUPING SETS are not followed")
@@ -268,23 +276,23 @@ def _check_group(select: exp.Select) -> None:
         raise NotFollowedError("a window over an aggregate is not followed", "Make the aggregate a model.")
 
 
-def _how(join: exp.Expr) -> str:
+def _join_word(join: exp.Expr) -> str:
     """How a source is joined: `INNER`, `LEFT` or `CROSS`."""
     side, kind = (join.args.get("side") or "").upper(), (join.args.get("kind") or "").upper()
-    if _others(join, {"this", "side", "kind", "on"}) or side not in {"", "LEFT"} or kind not in {
+    if _other_arguments(join, {"this", "side", "kind", "on"}) or side not in {"", "LEFT"} or kind not in {
         "", "INNER", "OUTER", "CROSS",
     }:  # fmt: skip
-        shown = "USING and NATURAL" if join.args.get("using") or join.args.get("method") else join_words(join)
+        join_text = "USING and NATURAL" if join.args.get("using") or join.args.get("method") else join_words(join)
         hint = "Write it as LEFT JOIN if it can be one." if side in {"FULL", "RIGHT"} else ""
-        hint = "Write the condition behind ON." if "USING" in shown else hint
-        raise NotFollowedError(f"{shown} is not followed", hint)
+        hint = "Write the condition behind ON." if "USING" in join_text else hint
+        raise NotFollowedError(f"{join_text} is not followed", hint)
     without = join.args.get("on") is None
     if side == "LEFT" and without:
         raise NotFollowedError("LEFT JOIN without ON is not followed")
     return side or ("CROSS" if without else "INNER")
 
 
-def _grain(
+def _group_keys(
     select: exp.Select, keys: Sequence[GroupKey] | None, scope: BlockScope, outputs: Sequence[_Output]
 ) -> list[str] | None:
     """The keys of the expressions by which rows of the FROM belong together; None: each row is on its own."""
@@ -330,7 +338,7 @@ def _does_more(part: exp.Expr) -> bool:
     )
 
 
-def _writable(blocks: tuple[QueryBlock, ...]) -> QueryBlock:
+def _single_block(blocks: tuple[QueryBlock, ...]) -> QueryBlock:
     """The block of a query that is read by another one.
 
     Raises:
@@ -348,9 +356,9 @@ def _writable(blocks: tuple[QueryBlock, ...]) -> QueryBlock:
     return block
 
 
-def _renamed(blocks: tuple[QueryBlock, ...], node: exp.Expr) -> tuple[QueryBlock, ...]:
+def _with_column_list(blocks: tuple[QueryBlock, ...], node: exp.Expr) -> tuple[QueryBlock, ...]:
     """The blocks under the names of the list behind an alias, if there is one."""
-    names = _list(node)
+    names = _column_list(node)
     if not names:
         return blocks
     renamed = []
@@ -361,7 +369,7 @@ def _renamed(blocks: tuple[QueryBlock, ...], node: exp.Expr) -> tuple[QueryBlock
     return tuple(renamed)
 
 
-def _list(node: exp.Expr) -> tuple[str, ...]:
+def _column_list(node: exp.Expr) -> tuple[str, ...]:
     """The list of columns behind an alias, in lower case."""
     alias = node.args.get("alias")
     return tuple(one.name.lower() for one in alias.args.get("columns") or ()) if alias is not None else ()
@@ -375,5 +383,5 @@ def _windows(select: exp.Select) -> list[exp.Window]:
     return [window for item in select.expressions for window in item.find_all(exp.Window)]
 
 
-def _others(node: exp.Expr, expected: set[str]) -> list[str]:
+def _other_arguments(node: exp.Expr, expected: set[str]) -> list[str]:
     return [key for key, value in node.args.items() if value and key not in expected]

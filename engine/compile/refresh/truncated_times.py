@@ -53,5 +53,5 @@ def unit_of(value: exp.Expr) -> str | None:
         unit = value.args["unit"].name.upper()
         return unit if unit in _DAYS else None
     dated = isinstance(value, exp.Cast | exp.TryCast) and value.to.is_type("date")
-    plain = isinstance(value, exp.TsOrDsToDate) and value.args.get("format") is None
-    return "DAY" if dated or plain else None
+    is_date = isinstance(value, exp.TsOrDsToDate) and value.args.get("format") is None
+    return "DAY" if dated or is_date else None

@@ -21,6 +21,6 @@ def selector_faults(root: Path, manifest: Manifest) -> tuple[Diagnostic, ...]:
         return ()
     choose, unmatched = chooser(manifest, selectors.nodes)
     for definition in selectors.definitions.values():
-        # What is wrong with a definition is added to `found`.
+        # What is wrong with a definition is added to `diagnostics`.
         definition_nodes(definition, choose)
-    return (*selectors.found, *(replace(one, level=Level.WARNING) for one in dict.fromkeys(unmatched)))
+    return (*selectors.diagnostics, *(replace(one, level=Level.WARNING) for one in dict.fromkeys(unmatched)))

@@ -33,7 +33,7 @@ class NamedSelectors:
     definitions: Mapping[str, Section] = field(default_factory=dict)
     descriptions: Mapping[str, str] = field(default_factory=dict)
     default: str | None = None
-    found: list[Diagnostic] = field(default_factory=list)
+    diagnostics: list[Diagnostic] = field(default_factory=list)
 
     def nodes(self, name: str, choose: Choose) -> set[str]:
         """Return the nodes of a selector.
@@ -55,11 +55,11 @@ def read_selectors(root: Path) -> NamedSelectors | None:
     diagnostics: list[Diagnostic] = []
     text = read(root / FILE, FILE, diagnostics) if exists(root, FILE, diagnostics) else None
     if text is None and diagnostics:
-        raise ProjectError.of(diagnostics)
+        raise ProjectError.from_diagnostics(diagnostics)
     if text is None:
         return None
     doc, problems = load_yaml(text, FILE)
-    top = Section.of(doc, diagnostics)
+    top = Section.of_document(doc, diagnostics)
     diagnostics += problems
     top.check_keys(SELECTOR_FILE)
     definitions: dict[str, Section] = {}
@@ -79,10 +79,10 @@ def read_selectors(root: Path) -> NamedSelectors | None:
         definitions[name] = definition
         if (text_part := item.child("description")) is not None:
             descriptions[name] = text_part.text()
-        if (chosen := item.child("default")) is not None and chosen.boolean():
+        if (default_flag := item.child("default")) is not None and default_flag.boolean():
             if default is not None:
                 message = f"'{default}' and '{name}' are both the default selector"
-                chosen.report("duplicate-name", message, "Remove 'default' from one of them.")
+                default_flag.report("duplicate-name", message, "Remove 'default' from one of them.")
             default = name
     return NamedSelectors(definitions, descriptions, default, diagnostics)
 
@@ -94,8 +94,8 @@ def default_selector(root: Path) -> str | None:
         ProjectError: selectors.yml has errors.
     """
     selectors = read_selectors(root)
-    if selectors is not None and selectors.found:
-        raise ProjectError.of(selectors.found)
+    if selectors is not None and selectors.diagnostics:
+        raise ProjectError.from_diagnostics(selectors.diagnostics)
     return selectors.default if selectors else None
 
 
@@ -108,13 +108,13 @@ def named_selection(root: Path, name: str, choose: Choose) -> set[str]:
     """
     selectors = read_selectors(root)
     if selectors is None:
-        raise UsageError("usage", f"--selector needs a {FILE} beside project.yml", "Use --select, or create the file.")
-    if selectors.found:
-        raise ProjectError.of(selectors.found)
+        raise UsageError("usage", f"--selector needs a {FILE} next to project.yml", "Use --select, or create the file.")
+    if selectors.diagnostics:
+        raise ProjectError.from_diagnostics(selectors.diagnostics)
     nodes = selectors.nodes(name, choose)
     # What is wrong with the definition was added by reading it.
-    if selectors.found:
-        raise ProjectError.of(selectors.found)
+    if selectors.diagnostics:
+        raise ProjectError.from_diagnostics(selectors.diagnostics)
     return nodes
 
 
@@ -124,7 +124,7 @@ def _nearest(name: str, selectors: NamedSelectors) -> str:
     return f"{nearest} ({descriptions})" if descriptions else nearest
 
 
-def _chosen(part: Section, text: str, choose: Choose) -> set[str]:
+def _choose_nodes(part: Section, text: str, choose: Choose) -> set[str]:
     try:
         return choose(text, part.place)
     except UsageError as error:
@@ -135,32 +135,32 @@ def _chosen(part: Section, text: str, choose: Choose) -> set[str]:
 def definition_nodes(part: Section, choose: Choose) -> set[str]:
     """The nodes of a definition; what is wrong with it is noted where the section says."""
     if not isinstance(part.value, dict):
-        return _chosen(part, part.text(), choose)
+        return _choose_nodes(part, part.text(), choose)
     for word, block in COMBINATIONS.items():
         inner = part.child(word)
         if inner is not None:
             part.check_keys(block)
-            return _combined(inner, choose, union=word == "union")
+            return _combine_sets(inner, choose, union=word == "union")
     if "method" in part.value:
         return _term(part, choose)
     if len(part.value) == 1:
         ((method, value),) = part.mapping()
-        return _chosen(value, f"{method}:{value.text()}", choose)
+        return _choose_nodes(value, f"{method}:{value.text()}", choose)
     part.expected("a selection such as 'tag:hourly', a method and value, a union or an intersection")
     return set()
 
 
-def _combined(part: Section, choose: Choose, *, union: bool) -> set[str]:
+def _combine_sets(part: Section, choose: Choose, *, union: bool) -> set[str]:
     sets = []
-    gone: set[str] = set()
+    excluded: set[str] = set()
     for item in part.items():
         if isinstance(item.value, dict) and list(item.value) == ["exclude"]:
-            gone |= _excluded(item, choose)
+            excluded |= _excluded_nodes(item, choose)
         else:
             sets.append(definition_nodes(item, choose))
     if not sets:
         return set()
-    return (set.union(*sets) if union else set.intersection(*sets)) - gone
+    return (set.union(*sets) if union else set.intersection(*sets)) - excluded
 
 
 def _term(part: Section, choose: Choose) -> set[str]:
@@ -176,10 +176,10 @@ def _term(part: Section, choose: Choose) -> set[str]:
         up = f"{_depth(part, 'parents_depth')}+" if _flag(part, "parents") else ""
         down = f"+{_depth(part, 'children_depth')}" if _flag(part, "children") else ""
         text = f"{up}{core}{down}"
-    return _chosen(value, text, choose) - _excluded(part, choose)
+    return _choose_nodes(value, text, choose) - _excluded_nodes(part, choose)
 
 
-def _excluded(part: Section, choose: Choose) -> set[str]:
+def _excluded_nodes(part: Section, choose: Choose) -> set[str]:
     excluded = part.child("exclude")
     left_out = partial(choose, exclude=True)
     return set().union(*(definition_nodes(item, left_out) for item in excluded.items())) if excluded else set()

@@ -93,19 +93,20 @@ def _status(result: Mapping[str, Any]) -> str:
     return "unchanged" if unchanged else str(result.get("status"))
 
 
-def in_state(node: Node, state: str, previous: Previous, tables: Mapping[str, str]) -> bool:
+def in_state(node: Node, state: str, previous_run: Previous, tables: Mapping[str, str]) -> bool:
     """Whether a node is new, modified, ... (one of `STATES`) against an earlier manifest."""
-    before = previous.nodes.get(node.id)
+    before = previous_run.nodes.get(node.id)
     if before is None:
         # As in dbt, what is new is modified, too, in each of its parts.
         return state == "new" or state.startswith("modified")
     now: Mapping[str, Any] = json.loads(json.dumps(node_dict(node, _NO_ONE), default=str))
     try:
         changed = {
-            "modified.body": _with_ids(_body(now), now, tables) != _with_ids(_body(before), before, previous.tables),
+            "modified.body": _with_ids(_body(now), now, tables)
+            != _with_ids(_body(before), before, previous_run.tables),
             "modified.relation": _relation(now) != _relation(before),
             "modified.config": _with_ids(_config(now), now, tables)
-            != _with_ids(_config(before), before, previous.tables),
+            != _with_ids(_config(before), before, previous_run.tables),
         }
     except RecursionError as error:
         raise _unusable(f"its {node.id} is nested too deeply") from error
@@ -118,8 +119,8 @@ def tables_of(manifest: Manifest) -> dict[str, str]:
     return {model.id: (model.deferred_from or model.relation).sql for model in manifest.models if model.in_catalog}
 
 
-def _with_ids(said: list[Any], node: Mapping[str, Any], tables: Mapping[str, str]) -> str:
-    text = json.dumps(said, sort_keys=True, default=str)
+def _with_ids(parts: list[Any], node: Mapping[str, Any], tables: Mapping[str, str]) -> str:
+    text = json.dumps(parts, sort_keys=True, default=str)
     read = _mapping(node.get("depends_on")).get("nodes")
     ids = {own_id(unique) for unique in (node.get("unique_id"), *(read if isinstance(read, list) else ()))
            if isinstance(unique, str)}  # fmt: skip
@@ -162,7 +163,7 @@ def _config(node: Mapping[str, Any]) -> list[Any]:
     for key in _RELATION:
         config.pop(key, None)
     user = {key: value for key, value in _mapping(node.get("meta")).items() if key != OWN}
-    columns = [_said(column) for column in _columns(node)]
+    columns = [_described(column) for column in _columns(node)]
     title = _own(node).get("title")
     return [config, *_part(node, _DESCRIBED), user, title, [c for c in columns if c["description"] or c["meta"]]]
 
@@ -171,12 +172,12 @@ def _columns(node: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     return [column for column in _mapping(node.get("columns")).values() if isinstance(column, dict)]
 
 
-def _said(column: Mapping[str, Any]) -> dict[str, Any]:
+def _described(column: Mapping[str, Any]) -> dict[str, Any]:
     """A column without what follows from the query: its type and lineage."""
     meta = {key: value for key, value in _mapping(column.get("meta")).items() if key != OWN}
     return {"name": column.get("name"), "description": column.get("description"), "meta": meta}
 
 
-def with_result(manifest: Manifest, status: str, previous: Previous) -> set[str]:
+def with_result(manifest: Manifest, status: str, previous_run: Previous) -> set[str]:
     statuses = {"success": {"success", "unchanged"}}.get(status, {status})
-    return {node for node in manifest.nodes if previous.results.get(node) in statuses}
+    return {node for node in manifest.nodes if previous_run.results.get(node) in statuses}

@@ -1,9 +1,10 @@
 """Choosing nodes, in dbt's words.
 
-`name`, `folder.name`, `fqn:`, globs, `path:`, `file:`, `package:`, `tag:`, `source:`, `exposure:`, `config.<key>:`,
-`resource_type:`, `group:`, `test_type:`, `test_name:`, `selector:`, `state:` and `result:` (against earlier artifacts);
-`+x`, `x+`, `2+x`, `x+1` for upstream and downstream nodes, `@x` for all downstream nodes and all that these need; a
-blank (or a repeated option) is a union, a comma an intersection. Tests come with the models they test.
+`name`, `folder.name`, `fqn:`, globs, `path:`, `file:`, `package:`, `tag:`, `source:`, `exposure:`, `sink:`,
+`config.<key>:`, `resource_type:`, `group:`, `test_type:`, `test_name:`, `selector:`, `state:` and `result:` (against
+earlier artifacts); `+x`, `x+`, `2+x`, `x+1` for upstream and downstream nodes, `@x` for all downstream nodes and all
+that these need; a blank (or a repeated option) is a union, a comma an intersection. Tests come with the models they
+test.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from pathlib import PurePosixPath
 from engine.compile.artifacts.dbt_manifest import config_values
 from engine.compile.nodes.exposure import Exposure
 from engine.compile.nodes.manifest import DataTest, Manifest, Model, Node, Source
+from engine.compile.nodes.sink import Sink
 from engine.compile.nodes.unit_test_steps import UnitTest
 from engine.compile.selection.named_selectors import Choose
 from engine.compile.selection.previous_state import STATES, Previous, in_state, tables_of, with_result
@@ -50,11 +52,11 @@ def select(
     include: Sequence[str],
     exclude: Sequence[str] = (),
     *,
-    previous: Previous | None = None,
-    named: Callable[[Choose], set[str]] | None = None,
+    previous_run: Previous | None = None,
+    choose_named: Callable[[Choose], set[str]] | None = None,
     selector: Selector | None = None,
 ) -> Choice:
-    """Choose models, tests, sources and exposures.
+    """Choose models, tests, sources, exposures and sinks.
 
     Args:
         include: values of --select; none: everything.
@@ -62,15 +64,15 @@ def select(
     Raises:
         UsageError: an unknown method or a term that cannot be read.
     """
-    graph = _Graph(manifest, previous, selector)
-    chosen = graph.union(include) if include else set(manifest.nodes)
-    if named is not None:
-        chosen = named(graph.named)
+    graph = _Graph(manifest, previous_run, selector)
+    selected = graph.union(include) if include else set(manifest.nodes)
+    if choose_named is not None:
+        selected = choose_named(graph.choose)
     if exclude:
-        chosen -= graph.union(exclude, exclude=True)
-    first = [s.id for s in manifest.sources if s.id in chosen]
-    last = [e.id for e in manifest.exposures if e.id in chosen]
-    nodes = first + [node for node in manifest.order if node in chosen] + last
+        selected -= graph.union(exclude, exclude=True)
+    first = [s.id for s in manifest.sources if s.id in selected]
+    last = [node for node in manifest.ends if node in selected]
+    nodes = first + [node for node in manifest.order if node in selected] + last
     # A term may be given twice.
     return Choice(nodes, tuple(dict.fromkeys(graph.unmatched)))
 
@@ -78,17 +80,17 @@ def select(
 def chooser(manifest: Manifest, selector: Selector) -> tuple[Choose, list[Diagnostic]]:
     """Return what chooses nodes, and where it notes unmatched terms; `state:` and `result:` choose nothing here."""
     graph = _Graph(manifest, None, selector, checked=True)
-    return graph.named, graph.unmatched
+    return graph.choose, graph.unmatched
 
 
 class _Graph:
     """The manifest with its edges in both directions; `checked`: nothing is run, and no earlier state is needed."""
 
     def __init__(
-        self, manifest: Manifest, previous: Previous | None, selector: Selector | None, *, checked: bool = False
+        self, manifest: Manifest, previous_run: Previous | None, selector: Selector | None, *, checked: bool = False
     ) -> None:
         self.manifest = manifest
-        self.previous = previous
+        self.previous_run = previous_run
         self.selector = selector
         self.entered: list[str] = []
         self.checked = checked
@@ -101,11 +103,11 @@ class _Graph:
         nodes: set[str] = set()
         for value in values:
             unmatched = len(self.unmatched)
-            chosen = [self.intersection(part, level, place) for part in value.split()]
-            if len(chosen) > 1 and len(self.unmatched) > unmatched and (whole := self.with_blanks(value.strip())):
+            selected = [self.intersection(part, level, place) for part in value.split()]
+            if len(selected) > 1 and len(self.unmatched) > unmatched and (whole := self.with_blanks(value.strip())):
                 del self.unmatched[unmatched:]
-                chosen = [whole]
-            nodes |= set().union(*chosen)
+                selected = [whole]
+            nodes |= set().union(*selected)
         return nodes
 
     def with_blanks(self, text: str) -> set[str]:
@@ -114,7 +116,7 @@ class _Graph:
         except UsageError:
             return set()
 
-    def named(self, text: str, place: Location, *, exclude: bool = False) -> set[str]:
+    def choose(self, text: str, place: Location, *, exclude: bool = False) -> set[str]:
         return self.union([text], place, exclude=exclude)
 
     def intersection(self, text: str, level: Level, place: Location | None) -> set[str]:
@@ -122,14 +124,14 @@ class _Graph:
         sets, cores = [self.term(term) for term in terms], [_core(term) for term in terms]
         empty = [core for core, nodes in zip(cores, sets, strict=True) if not nodes and not may_be_empty(core)]
         self.unmatched += [no_match(self.manifest, core, level, place) for core in empty]
-        chosen = set.intersection(*sets) if sets else set()
-        if not chosen and not empty and not any(map(may_be_empty, cores)):
+        selected = set.intersection(*sets) if sets else set()
+        if not selected and not empty and not any(map(may_be_empty, cores)):
             self.unmatched.append(no_intersection(text, level, place))
-        return chosen
+        return selected
 
-    def with_tests(self, chosen: set[str]) -> set[str]:
+    def with_tests(self, selected: set[str]) -> set[str]:
         nodes = (self.manifest.nodes[i] for i in self.manifest.order)
-        return chosen | {n.id for n in nodes if isinstance(n, DataTest | UnitTest) and n.model in chosen}
+        return selected | {n.id for n in nodes if isinstance(n, DataTest | UnitTest) and n.model in selected}
 
     def term(self, text: str) -> set[str]:
         match = _TERM.match(text)
@@ -147,13 +149,13 @@ class _Graph:
         return nodes if match["core"].startswith(_KIND_METHODS) else self.with_tests(nodes)
 
     def walk(self, start: set[str], edges: dict[str, tuple[str, ...]], depth: int) -> set[str]:
-        seen: set[str] = set()
+        reached: set[str] = set()
         level = set(start)
         while level and depth > 0:
-            level = {n for node in level for n in edges.get(node, ())} - seen
-            seen |= level
+            level = {n for node in level for n in edges.get(node, ())} - reached
+            reached |= level
             depth -= 1
-        return seen
+        return reached
 
     def matching(self, text: str) -> set[str]:
         method, colon, value = text.partition(":")
@@ -183,23 +185,23 @@ class _Graph:
             raise UsageError("usage", f"the selector '{name}' contains itself", "Remove 'selector:' from one of them.")
         self.entered.append(name)
         try:
-            return self.selector(name, self.named)
+            return self.selector(name, self.choose)
         finally:
             self.entered.pop()
 
     def against_previous(self, method: str, value: str) -> set[str]:
-        previous = self.previous
-        if previous is None and self.checked:
+        previous_run = self.previous_run
+        if previous_run is None and self.checked:
             return set()
-        if previous is None:
+        if previous_run is None:
             hint = "Name the folder of an earlier manifest.json: --state <folder>."
             raise UsageError("usage", f"'{method}:' compares with an earlier run", hint)
         if method == "result":
-            return with_result(self.manifest, value, previous)
+            return with_result(self.manifest, value, previous_run)
         if value not in STATES:
             raise UsageError("usage", f"unknown state '{value}'", near(value, STATES))
         tables = tables_of(self.manifest)
-        return self.by(lambda node: in_state(node, value, previous, tables))
+        return self.by(lambda node: in_state(node, value, previous_run, tables))
 
     def by(self, test: Callable[[Node], bool]) -> set[str]:
         return {node_id for node_id, node in self.manifest.nodes.items() if test(node)}
@@ -217,7 +219,7 @@ def _bare(node: Node, text: str) -> bool:
 
 
 def _name_matches(node: Node, text: str) -> bool:
-    if isinstance(node, Source | Exposure):
+    if isinstance(node, Source | Exposure | Sink):
         return False
     # With its hash, one of several tests that share a name.
     if fnmatch.fnmatchcase(node.name, text) or (isinstance(node, DataTest) and rest_of(node.id) == text):
@@ -256,7 +258,13 @@ def _source(node: Node, value: str) -> bool:
 
 
 def _kind(node: Node) -> str:
-    kinds: dict[type, str] = {Model: "model", Source: "source", UnitTest: "unit_test", Exposure: "exposure"}
+    kinds: dict[type, str] = {
+        Model: "model",
+        Source: "source",
+        UnitTest: "unit_test",
+        Exposure: "exposure",
+        Sink: "sink",
+    }
     return kinds.get(type(node), "test")
 
 
@@ -268,7 +276,7 @@ def _test_types(node: Node) -> tuple[str, ...]:
     return ("data", "singular" if node.kind == "singular" else "generic")
 
 
-_KINDS = {"resource_type": ("model", "source", "test", "unit_test", "exposure"), "test_type": TEST_TYPES}
+_KINDS = {"resource_type": ("model", "source", "test", "unit_test", "exposure", "sink"), "test_type": TEST_TYPES}
 _METHODS: dict[str, Callable[[Node, str], bool]] = {
     "path": _path,
     "file": lambda node, value: PurePosixPath(node.file).name == value and not isinstance(node, DataTest),
@@ -280,7 +288,10 @@ _METHODS: dict[str, Callable[[Node, str], bool]] = {
     "resource_type": lambda node, value: _kind(node) == value,
     "test_type": lambda node, value: value in _test_types(node),
     "exposure": lambda node, value: isinstance(node, Exposure) and fnmatch.fnmatchcase(node.name, value),
+    "sink": lambda node, value: isinstance(node, Sink) and fnmatch.fnmatchcase(node.name, value),
     "unit_test": lambda node, value: isinstance(node, UnitTest) and fnmatch.fnmatchcase(node.name, value),
     "test_name": lambda node, value: isinstance(node, DataTest) and node.kind == value,
-    "name": lambda node, value: not isinstance(node, Source | Exposure) and fnmatch.fnmatchcase(node.name, value),
+    "name": lambda node, value: (
+        not isinstance(node, Source | Exposure | Sink) and fnmatch.fnmatchcase(node.name, value)
+    ),
 }

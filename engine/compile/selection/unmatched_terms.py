@@ -39,8 +39,8 @@ def _nearest(manifest: Manifest, term: str) -> str:
     method, colon, value = term.partition(":")
     if not colon:
         return _near_name(manifest, term)
-    known = _KNOWN.get(method, partial(_configured, method.removeprefix("config.")))
-    names = {f"{method}:{name}" for name in known(manifest)}
+    candidates = _KNOWN.get(method, partial(_configured_values, method.removeprefix("config.")))
+    names = {f"{method}:{name}" for name in candidates(manifest)}
     if not names:
         return f"Nothing in the project can be selected with '{method}:'."
     return near(f"{method}:{value}", names)
@@ -54,8 +54,8 @@ def _near_name(manifest: Manifest, text: str) -> str:
     if any(text in tags for tags in _tags(manifest)):
         return f"Tags are selected with tag:{text}."
     models = {model.name for model in manifest.models}
-    others = {node.name for node in manifest.nodes.values() if not isinstance(node, Source)}
-    close = near(text, models | others)
+    other_names = {node.name for node in manifest.nodes.values() if not isinstance(node, Source)}
+    close = near(text, models | other_names)
     # A list of what there is names models alone: there are many more tests.
     return close if close.startswith("Did") else near(text, models)
 
@@ -74,7 +74,7 @@ def _all_names(manifest: Manifest) -> Iterable[str]:
     return (node.name for node in manifest.nodes.values() if isinstance(node, Model | DataTest | UnitTest))
 
 
-def _configured(key: str, manifest: Manifest) -> Iterable[str]:
+def _configured_values(key: str, manifest: Manifest) -> Iterable[str]:
     return (text for node in manifest.nodes.values() for text in config_values(node, key))
 
 
@@ -87,6 +87,7 @@ _KNOWN: dict[str, Callable[[Manifest], Iterable[str]]] = {
     "tag": lambda manifest: (tag for tags in _tags(manifest) for tag in tags),
     "source": lambda manifest: (name for source in manifest.sources for name in (source.name, source.source)),
     "exposure": lambda manifest: (exposure.name for exposure in manifest.exposures),
+    "sink": lambda manifest: (sink.name for sink in manifest.sinks),
     "unit_test": lambda manifest: (n.name for n in manifest.nodes.values() if isinstance(n, UnitTest)),
     "test_name": lambda manifest: (n.kind for n in manifest.nodes.values() if isinstance(n, DataTest)),
     "name": _all_names,

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from functools import cache
 
 from sqlglot import exp
-from sqlglot.tokens import Token, TokenType  # type: ignore[attr-defined]
+from sqlglot.tokens import Token  # type: ignore[attr-defined]
 
+from engine.compile.sql.lexer.tokens import TokenType
 from engine.compile.types.function_signatures import SIGNATURES
 
 # Places of the arguments that must be constant, counted from 0: Spark's analyser was asked with a column in each place
@@ -78,7 +79,7 @@ def wrong_calls(tokens: Sequence[Token]) -> list[WrongCall]:
         if token.token_type is _OPEN and before is not None:
             name = before.text.lower()
             if name in counts_by_name and (place < 2 or _begins(tokens[place - 2].token_type, name)):  # noqa: PLR2004
-                wrong += _judged(tokens, name, place)
+                wrong += _judge_call(tokens, name, place)
         before = token
     return wrong
 
@@ -88,7 +89,7 @@ def _begins(kind: TokenType, name: str) -> bool:
     return kind not in _BEFORE_NAME and not (kind is TokenType.NOT and name in {"like", "ilike"})
 
 
-def _judged(tokens: Sequence[Token], name: str, place: int) -> Iterator[WrongCall]:
+def _judge_call(tokens: Sequence[Token], name: str, place: int) -> Iterator[WrongCall]:
     starts = _arguments(tokens, place, name)
     if starts is None:
         return
@@ -122,12 +123,12 @@ def _arguments(tokens: Sequence[Token], place: int, name: str) -> list[int] | No
         elif depth == 0:
             if kind is _COMMA:
                 starts.append(at + 1)
-            elif kind in _ODD and _uncounted(tokens, at, kind, name, starts):
+            elif kind in _ODD and _is_uncounted(tokens, at, kind, name, starts):
                 return None
     return None
 
 
-def _uncounted(tokens: Sequence[Token], at: int, kind: TokenType, name: str, starts: list[int]) -> bool:
+def _is_uncounted(tokens: Sequence[Token], at: int, kind: TokenType, name: str, starts: list[int]) -> bool:
     """Subqueries, names before arguments, `*` for many columns, and the words of trim(both a from b)."""
     if kind is TokenType.STAR:
         return tokens[at - 1].token_type in {TokenType.L_PAREN, TokenType.COMMA, TokenType.DOT}
@@ -146,7 +147,7 @@ def _column(tokens: Sequence[Token], start: int, stop: int) -> Token | None:
     return None
 
 
-def confirmed(calls: list[WrongCall], tree: exp.Expr) -> Iterator[WrongCall]:
+def confirm_calls(calls: list[WrongCall], tree: exp.Expr) -> Iterator[WrongCall]:
     """Those that are calls of functions, and whose columns are columns."""
     functions = {node.meta.get("start") for node in tree.find_all(exp.Func)}
     columns = {node.parts[0].meta.get("start") for node in tree.find_all(exp.Column)}
@@ -178,11 +179,11 @@ class Counts:
             return "pairs of arguments"
         if self.least is not None:
             return f"{self.least} or more arguments"
-        *others, last = sorted(self.numbers)
-        if not others:
+        *lower_numbers, last = sorted(self.numbers)
+        if not lower_numbers:
             return f"{last or 'no'} argument{'s' * (last != 1)}"
-        run = len(others) > 1 and last - others[0] == len(others)
-        some = f"{others[0]} to" if run else f"{', '.join(map(str, others))} or"
+        run = len(lower_numbers) > 1 and last - lower_numbers[0] == len(lower_numbers)
+        some = f"{lower_numbers[0]} to" if run else f"{', '.join(map(str, lower_numbers))} or"
         return f"{some} {last} arguments"
 
 

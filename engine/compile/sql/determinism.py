@@ -15,6 +15,7 @@ _CALLS = (
     exp.CurrentDate, exp.CurrentTime, exp.CurrentTimestamp, exp.CurrentUser, exp.Localtimestamp, exp.Rand, exp.Randn,
     exp.Randstr, exp.SessionUser, exp.Shuffle, exp.Uniform, exp.Uuid,
 )  # fmt: skip
+_RANDOM = (exp.Rand, exp.Randn, exp.Uuid, exp.Shuffle)
 # Functions that sqlglot knows by name only.
 _NAMES = {
     "getdate", "input_file_block_length", "input_file_block_start", "input_file_name", "java_method",
@@ -29,6 +30,16 @@ _SUSPECTS = (*_CALLS, exp.Anonymous, exp.Column, exp.StrToUnix, exp.TableSample,
 _EQUAL = (exp.EQ, exp.NEQ, exp.NullSafeEQ, exp.In)
 
 
+def draws(node: exp.Expr) -> bool:
+    """Whether a part of a query holds a function that gives another value each time."""
+    return node.find(*_RANDOM) is not None
+
+
+def select_draws(node: exp.Expr) -> bool:
+    """Whether an item of a SELECT does."""
+    return isinstance(node, exp.Select) and any(map(draws, node.expressions))
+
+
 def deterministic(nodes: QueryNodes) -> bool:
     """Whether parsed SQL neither reads the clock nor draws random numbers, by its calls of Spark's functions."""
     return not any(map(_varies, nodes.every(*_SUSPECTS)))
@@ -40,7 +51,7 @@ def deterministic_text(*expressions: str) -> bool:
         trees = [tree for text in expressions for tree in parse_tokens(tokenize(text), text)]
     except ValueError:
         return False
-    return all(deterministic(QueryNodes.of(tree)) for tree in trees if tree is not None)
+    return all(deterministic(QueryNodes.of_tree(tree)) for tree in trees if tree is not None)
 
 
 def _varies(node: exp.Expr) -> bool:

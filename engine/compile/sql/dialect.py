@@ -11,15 +11,15 @@ from functools import cache, lru_cache
 import sqlglot
 from sqlglot import exp
 from sqlglot.errors import ErrorLevel, ParseError, SqlglotError
-from sqlglot.tokens import Token, TokenType  # type: ignore[attr-defined]
+from sqlglot.tokens import Token  # type: ignore[attr-defined]
 
-from engine.compile.sql.lexer.tokens import tokenize
-from engine.compile.sql.misread_tokens import corrected, restore
+from engine.compile.sql.lexer.tokens import TokenType, tokenize
+from engine.compile.sql.misread_tokens import correct_tokens, restore_names
 from engine.compile.sql.precedence.mixed_operators import is_doubtful
-from engine.compile.sql.precedence.operator_tokens import are_mixed, marked
-from engine.compile.sql.precedence.pipes import named, without_pipes
+from engine.compile.sql.precedence.operator_tokens import are_mixed, mark_brackets
+from engine.compile.sql.precedence.pipes import with_relation_names, without_pipes
 from engine.compile.sql.precedence.query_words import with_selects
-from engine.compile.sql.precedence.regroup import regrouped
+from engine.compile.sql.precedence.regroup import regroup_operators
 from engine.compile.sql.precedence.variant_paths import with_brackets
 
 __all__ = ["DIALECT", "UNFORESEEN", "parse_text", "parse_tokens", "spark", "tokenize", "tree_of"]
@@ -49,19 +49,19 @@ def parse_tokens(tokens: list[Token], text: str) -> list[exp.Expr | None]:
     if tokens and tokens[-1].token_type is TokenType.UNKNOWN:
         last = tokens[-1]
         raise ParseError.new("Unexpected character", description="Unexpected character", line=last.line, col=last.col)
-    tokens = corrected(tokens)
+    tokens = correct_tokens(tokens, text)
     if ":" in text:
         tokens = with_brackets(tokens)
     tokens = with_selects(without_pipes(tokens, text), text)
     trees = _parser().parse(tokens, text)
     if are_mixed(tokens) and any(tree is not None and is_doubtful(tree) for tree in trees):
-        trees = [tree and regrouped(tree) for tree in _parser().parse(marked(tokens), text)]
+        trees = [tree and regroup_operators(tree) for tree in _parser().parse(mark_brackets(tokens), text)]
     written = text.lower()
     if "window" in written or "pivot" in written:
         for tree in trees:
             if tree is not None:
-                restore(tree)
-    return [tree and named(tree, text) for tree in trees] if "|>" in text else trees
+                restore_names(tree)
+    return [tree and with_relation_names(tree, text) for tree in trees] if "|>" in text else trees
 
 
 def parse_text(text: str) -> exp.Expr:

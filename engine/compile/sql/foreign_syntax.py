@@ -24,21 +24,21 @@ _WITH_NAMES = {
 _NO_STAR = (exp.Binary, exp.Neg, exp.Not, exp.Where, exp.Having, exp.Ordered, exp.Cast)
 
 
-def absent(nodes: Iterable[exp.Expr]) -> Iterator[Absent]:
+def absent_constructs(nodes: Iterable[exp.Expr]) -> Iterator[Absent]:
     """Message, hint and place of each construct that Spark cannot read."""
     for node in nodes:
         if isinstance(node, exp.With):
-            yield from _twice(node)
+            yield from _repeated_ctes(node)
         elif isinstance(node, exp.Window):
             yield from _named_window(node)
         else:
             rule = _RULES.get(type(node))
             finding = rule(node) if rule is not None else None
             if finding is not None:
-                yield (*finding, _placed(node))
+                yield (*finding, _node_with_place(node))
 
 
-def _placed(node: exp.Expr) -> exp.Expr:
+def _node_with_place(node: exp.Expr) -> exp.Expr:
     """The node, or the nearest around it that has a place in the text."""
     around: exp.Expr | None = node
     while around is not None and not any("start" in part.meta for part in around.walk()):
@@ -185,7 +185,7 @@ def _lateral(node: exp.Expr) -> Fault | None:
     return None
 
 
-def _said(message: str, hint: str) -> Callable[[exp.Expr], Fault | None]:
+def _not_in_spark(message: str, hint: str) -> Callable[[exp.Expr], Fault | None]:
     return lambda _: (message, hint)
 
 
@@ -203,7 +203,7 @@ _RULES: dict[type[exp.Expr], Callable[[exp.Expr], Fault | None]] = {
     exp.AtTimeZone: _at_time_zone,
     exp.Between: _between,
     exp.Count: _count,
-    exp.Glob: _said("Spark has no GLOB", "Write LIKE 'a%', or RLIKE and a regular expression."),
+    exp.Glob: _not_in_spark("Spark has no GLOB", "Write LIKE 'a%', or RLIKE and a regular expression."),
     exp.Having: _having,
     exp.HistoricalData: _travel,
     exp.In: _in,
@@ -215,13 +215,15 @@ _RULES: dict[type[exp.Expr], Callable[[exp.Expr], Fault | None]] = {
     exp.Kwarg: _named_argument,
     exp.Offset: _rows,
     exp.Order: _order,
-    exp.Overlaps: _said("Spark has no OVERLAPS", "Write a.start < b.end and b.start < a.end."),
-    exp.PivotAny: _said("Spark has no ANY in a PIVOT", "List the values: for id in ('a', 'b')."),
-    exp.SimilarTo: _said("Spark has no SIMILAR TO", "Write RLIKE and a regular expression."),
-    exp.Slice: _said("Spark has no array slices [a:b]", "Write slice(tags, 1, 2) for two elements from the first on."),
+    exp.Overlaps: _not_in_spark("Spark has no OVERLAPS", "Write a.start < b.end and b.start < a.end."),
+    exp.PivotAny: _not_in_spark("Spark has no ANY in a PIVOT", "List the values: for id in ('a', 'b')."),
+    exp.SimilarTo: _not_in_spark("Spark has no SIMILAR TO", "Write RLIKE and a regular expression."),
+    exp.Slice: _not_in_spark(
+        "Spark has no array slices [a:b]", "Write slice(tags, 1, 2) for two elements from the first on."
+    ),
     exp.Star: _star,
     exp.TableSample: _sample,
-    exp.Unnest: _said("Spark has no UNNEST", "Write explode(tags), in FROM LATERAL VIEW explode(tags) t AS x."),
+    exp.Unnest: _not_in_spark("Spark has no UNNEST", "Write explode(tags), in FROM LATERAL VIEW explode(tags) t AS x."),
     exp.WindowSpec: _frame,
 }
 ABSENT: tuple[type[exp.Expr], ...] = (exp.With, exp.Window, *_RULES)
@@ -256,13 +258,13 @@ def _window_twice(node: exp.Window) -> Iterator[Absent]:
         yield f"two windows have the name '{node.name}'", "Give one of them another name.", node
 
 
-def _twice(clause: exp.With) -> Iterator[Absent]:
-    seen: set[str] = set()
+def _repeated_ctes(clause: exp.With) -> Iterator[Absent]:
+    names: set[str] = set()
     for cte in clause.expressions:
         name = cte.alias  # Spark is case-sensitive here.
-        if name in seen:
+        if name in names:
             yield f"two CTEs have the name '{cte.alias}'", "Give one of them another name.", cte.args["alias"]
-        seen.add(name)
+        names.add(name)
 
 
 def in_hint(node: exp.Expr) -> bool:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 
-from sqlglot.tokens import Token, TokenType  # type: ignore[attr-defined]
+from sqlglot.tokens import Token  # type: ignore[attr-defined]
 
+from engine.compile.sql.lexer.tokens import TokenType
 from engine.compile.sql.literal_checks import UNITED, interval_unit, moment_unit, number_fault, typed_literal
 from engine.compile.types.moments import is_moment
 from engine.errors import near
@@ -143,8 +144,8 @@ def _alias(tokens: _Tokens, at: int) -> Found | None:
     if following is None:
         return None
     if following.token_type in _LITERALS:
-        what = "string" if following.token_type is TokenType.STRING else "number"
-        return f"an alias is not a {what}", f"Write it in backquotes: `{following.text}`.", following.start
+        literal_kind = "string" if following.token_type is TokenType.STRING else "number"
+        return f"an alias is not a {literal_kind}", f"Write it in backquotes: `{following.text}`.", following.start
     behind = at + 2 if following.token_type is TokenType.NOT else at + 1
     if _word(tokens, behind) == "MATERIALIZED" and _kind(tokens, behind + 1) is TokenType.L_PAREN:
         hint = "Remove the word; to store the result once, make it a model."

@@ -33,8 +33,13 @@ def is_no_interval(node: exp.Expr) -> bool:
     if not isinstance(node, exp.Literal) or not node.is_string:
         return False
     words = re.findall(r"[a-z]+", node.name.lower())
-    known = all(_unit(word) or word in {"interval", "nanosecond", "nanoseconds"} for word in words)
-    return not known or not words or not re.search(r"\d", node.name)
+    are_units = all(_unit(word) or word in {"interval", "nanosecond", "nanoseconds"} for word in words)
+    return not are_units or not words or not re.search(r"\d", node.name)
+
+
+def adds_dates(node: exp.Expr) -> bool:
+    """Whether a part of a query holds dateadd() or its like."""
+    return node.find(exp.TimestampAdd, exp.TsOrDsAdd, exp.DateAdd) is not None
 
 
 def is_interval(node: exp.Expr) -> bool:

@@ -106,7 +106,7 @@ def _names(column: exp.Expr, *, alone: bool) -> bool:
         node, parent = parent, parent.parent
     if isinstance(parent, (exp.Select, *_NAMING)) and alone and node.arg_key in {"expressions", "this"}:
         return True
-    if alone and isinstance(parent, exp.Func) and _called(parent) in _NAMING_CALLS:
+    if alone and isinstance(parent, exp.Func) and _function_name(parent) in _NAMING_CALLS:
         return True
     direct = True
     while parent is not None:
@@ -125,5 +125,5 @@ def _in_pivot(node: exp.Expr) -> bool:
     return node.find_ancestor(exp.Pivot) is not None
 
 
-def _called(node: exp.Func) -> str:
+def _function_name(node: exp.Func) -> str:
     return (node.name if isinstance(node, exp.Anonymous) else node.sql_name()).lower()

@@ -6,7 +6,9 @@ from collections.abc import Sequence
 from decimal import Decimal, InvalidOperation
 from typing import Final
 
-from sqlglot.tokens import Token, TokenType  # type: ignore[attr-defined]
+from sqlglot.tokens import Token  # type: ignore[attr-defined]
+
+from engine.compile.sql.lexer.tokens import TokenType
 
 Found = tuple[str, str, int]
 
@@ -113,12 +115,16 @@ def moment_unit(tokens: Sequence[Token], at: int) -> Found | None:
     unit, comma = tokens[at + 2], tokens[at + 3]
     name = tokens[at].text
     word = unit.end - unit.start + 1 == len(unit.text) and unit.text.replace("_", "a").isalnum()
-    known = unit.text.upper() in _MOMENT_UNITS or unit.token_type is _T.NULL
-    if comma.token_type is not _T.COMMA or not word or known or _commas(tokens, at + 2) != _UNITED_COMMAS:
+    is_unit = unit.text.upper() in _MOMENT_UNITS or unit.token_type is _T.NULL
+    if comma.token_type is not _T.COMMA or not word or is_unit or _commas(tokens, at + 2) != _UNITED_COMMAS:
         return None
     singular = unit.text.upper().removesuffix("S")
-    meant = singular.lower() if singular in _MOMENT_UNITS else ""
-    hint = f"Write {meant}." if meant else f"Units are {', '.join(sorted(word.lower() for word in _MOMENT_UNITS))}."
+    unit_name = singular.lower() if singular in _MOMENT_UNITS else ""
+    hint = (
+        f"Write {unit_name}."
+        if unit_name
+        else f"Units are {', '.join(sorted(word.lower() for word in _MOMENT_UNITS))}."
+    )
     return f"{name.lower()}() has no unit '{unit.text}'", hint, unit.start
 
 

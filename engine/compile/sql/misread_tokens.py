@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from itertools import pairwise
 
 from sqlglot import exp
-from sqlglot.tokens import Token, TokenType  # type: ignore[attr-defined]
+from sqlglot.tokens import Token  # type: ignore[attr-defined]
 
+from engine.compile.sql.lexer.tokens import TokenType
 from engine.compile.sql.literal_checks import is_interval_unit
 from engine.compile.sql.pivot_results import with_calls, without_calls
 
@@ -16,16 +18,22 @@ _IGNORING = {"any_value", "first", "first_value", "last", "last_value"}
 _BEHIND_NAME = {TokenType.COMMA, TokenType.FROM, TokenType.ALIAS, TokenType.R_PAREN, TokenType.DOT}
 
 
-def corrected(tokens: list[Token]) -> list[Token]:
-    """The tokens in a form that sqlglot's parser understands."""
+# In a text without these words nothing is misread.
+_MISREAD = re.compile("window|all|false|interval|recursion|pivot", re.IGNORECASE)
+
+
+def correct_tokens(tokens: list[Token], text: str) -> list[Token]:
+    """The tokens of a text in a form that sqlglot's parser understands."""
+    if _MISREAD.search(text) is None:
+        return tokens
     result = list(tokens)
     left_out: set[int] = set()
     aliased: set[int] = set()
     for index, (token, name) in enumerate(pairwise(tokens)):
         if token.token_type is TokenType.GROUP_BY and name.text.lower() == "window":
-            result[index + 1] = _called(name, _HIDDEN_WINDOW)
+            result[index + 1] = _named_token(name, _HIDDEN_WINDOW)
         elif name.token_type is TokenType.ALL and _is_name(token, tokens[index + 2 : index + 3]):
-            result[index + 1] = _called(name, name.text)
+            result[index + 1] = _named_token(name, name.text)
         elif name.token_type is TokenType.FALSE and token.token_type is TokenType.COMMA:
             left_out |= _default_nulls(tokens, index)
         elif _is_alias_of_interval(tokens, index):
@@ -33,8 +41,8 @@ def corrected(tokens: list[Token]) -> list[Token]:
         elif token.token_type is TokenType.VAR and token.text.lower() == "max" and name.text.lower() == "recursion":
             left_out |= _recursion_level(tokens, index)
     if left_out or aliased:
-        kept = ((index, token) for index, token in enumerate(result) if index not in left_out)
-        result = [one for index, token in kept for one in ([_as(token), token] if index in aliased else [token])]
+        remaining = ((index, token) for index, token in enumerate(result) if index not in left_out)
+        result = [one for index, token in remaining for one in ([_as(token), token] if index in aliased else [token])]
     return with_calls(result)
 
 
@@ -74,7 +82,7 @@ def _as(token: Token) -> Token:
     return Token(TokenType.ALIAS, "AS", token.line, token.col, token.start, token.end)
 
 
-def _called(token: Token, name: str) -> Token:
+def _named_token(token: Token, name: str) -> Token:
     """A word as a name of a column."""
     return Token(TokenType.VAR, name, token.line, token.col, token.start, token.end, token.comments)
 
@@ -86,7 +94,7 @@ def _is_name(before: Token, after: list[Token]) -> bool:
     return before.token_type is TokenType.GROUP_BY and bool(after) and after[0].token_type is TokenType.COMMA
 
 
-def restore(tree: exp.Expr) -> None:
+def restore_names(tree: exp.Expr) -> None:
     """Give `window` its name back, and results of PIVOT their form."""
     without_calls(tree)
     for node in tree.find_all(exp.Anonymous, exp.Identifier):

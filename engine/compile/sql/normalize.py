@@ -6,7 +6,7 @@ never compared: it writes `percentile_cont` as `percentile_disc`, among others. 
 
 Its rules say what means nothing: blanks, comments, the letter case of what `letter_case` lists, needless backticks,
 brackets around what nothing could take apart, AS, INNER, OUTER and ASC, the quotes and escapes of a string. All else
-counts.
+counts. Other rules are another `FORM` (`engine.compile.nodes.facts`).
 """
 
 from __future__ import annotations
@@ -17,13 +17,11 @@ from collections.abc import Container, Iterable, Iterator, Sequence
 import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
-from sqlglot.tokens import Token, TokenType  # type: ignore[attr-defined]
+from sqlglot.tokens import Token  # type: ignore[attr-defined]
 
 from engine.compile.sql.dialect import UNFORESEEN, parse_tokens, tokenize
 from engine.compile.sql.letter_case import NamePlaces, name_places, name_text
-
-# Of the rules here. Facts of another form are compared with nothing (docs/how-to/upgrade.md).
-FORM = 3
+from engine.compile.sql.lexer.tokens import TokenType
 
 _T = TokenType
 _SIGNS = {_T.NEQ: "<>", _T.EQ: "=", _T.LTE: "<=", _T.GTE: ">="}
@@ -36,6 +34,7 @@ _WORDS = {
     "quarter", "respect", "second", "seconds", "session", "sets", "sliding", "time", "timezone", "tumbling",
     "unbounded", "week", "weeks", "within", "without", "year", "years", "zone",
 }  # fmt: skip
+_OPTIONAL = {_T.INNER, _T.OUTER, _T.ASC}
 _SIDES = {_T.LEFT, _T.RIGHT, _T.FULL}
 # Where an expression begins and ends that is nothing else's part.
 _BEGINS = {_T.SELECT, _T.COMMA, _T.L_PAREN, _T.WHERE, _T.HAVING, _T.ON, _T.WHEN, _T.THEN, _T.ELSE}
@@ -61,12 +60,15 @@ def spelling(
         parens: of its tree.
     """
     names = name_places(identifiers)
-    needless = _needless(tokens, parens, names)
+    needless = _needless_brackets(tokens, parens, names)
     parts: list[str] = []
     before: Token | None = None
     for index, token in enumerate(tokens):
         following = tokens[index + 1] if index + 1 < len(tokens) else None
-        if index in needless or _is_suffix(before, token) or _is_optional(before, token, following, names):
+        # A suffix of a number, the L of 1L, is a token `::` and a type in its place.
+        if index in needless or (before is not None and before.start == token.start):
+            continue
+        if token.token_type in _OPTIONAL and _is_optional(before, token, following, names):
             continue
         if token.start in names.aliases and (before is None or before.token_type is not _T.ALIAS):
             parts.append("as")
@@ -99,20 +101,21 @@ def same_meaning(one: str, other: str) -> bool:
 
 
 def _word(text: str, before: Token | None, token: Token, following: Token | None, names: NamePlaces) -> str:  # noqa: PLR0911 - one a kind
-    kind, raw = token.token_type, text[token.start : token.end + 1]
+    kind = token.token_type
+    if kind in _SIGNS:
+        return _SIGNS[kind]
+    raw = text[token.start : token.end + 1]
     if kind is _T.STRING:
         return _string(token.text)
     if kind is _T.HEX_STRING:
         return f"x'{token.text.upper()}'"
     if kind is _T.NUMBER:
         return raw.lower()
-    if kind in _SIGNS:
-        return _SIGNS[kind]
     folds = names.folds.get(token.start)
     if folds is not None:
         return name_text(token.text, folds=folds, quoted=kind is _T.IDENTIFIER)
-    kept = kind in {_T.IDENTIFIER, _T.HINT} or (before is not None and before.token_type in {_T.DOT, _T.COLON})
-    if kept or (kind is _T.VAR and not _is_word(token, following)):
+    keeps_case = kind in {_T.IDENTIFIER, _T.HINT} or (before is not None and before.token_type in {_T.DOT, _T.COLON})
+    if keeps_case or (kind is _T.VAR and not _is_word(token, following)):
         return raw
     return str(token.text).lower()
 
@@ -128,21 +131,16 @@ def _string(value: str) -> str:
     return f"'{escaped}'"
 
 
-def _is_suffix(before: Token | None, token: Token) -> bool:
-    """Whether it is the L of 1L, which the tokenizer reads as `1 :: L`."""
-    return before is not None and before.start == token.start
-
-
 def _is_optional(before: Token | None, token: Token, following: Token | None, names: NamePlaces) -> bool:
     kind = token.token_type
-    if token.start in names.folds or kind not in {_T.INNER, _T.OUTER, _T.ASC}:
+    if token.start in names.folds:
         return False
     joins = following is not None and following.token_type is _T.JOIN
     sided = before is not None and before.token_type in _SIDES
     return kind is _T.ASC or (joins and (sided or kind is _T.INNER))
 
 
-def _needless(tokens: Sequence[Token], parens: Iterable[exp.Paren], names: NamePlaces) -> Container[int]:
+def _needless_brackets(tokens: Sequence[Token], parens: Iterable[exp.Paren], names: NamePlaces) -> Container[int]:
     """The brackets around what nothing could take apart: a name, a call, a text, or all that is between two commas."""
     begins = Counter(min((n.meta["start"] for n in paren.walk() if "start" in n.meta), default=-1) for paren in parens)
     if not begins:
@@ -157,9 +155,9 @@ def _needless(tokens: Sequence[Token], parens: Iterable[exp.Paren], names: NameP
         ):
             continue
         kinds = [tokens[i].token_type if 0 <= i < len(tokens) else None for i in (at - 1, end + 1)]
-        named = end + 1 < len(tokens) and tokens[end + 1].start in names.aliases
-        whole = (kinds[0] is None or kinds[0] in _BEGINS) and (kinds[1] is None or kinds[1] in _ENDS or named)
-        near = all(kind is None or named or kind in _BEGINS | _ENDS | _OPERATORS for kind in kinds)
+        is_aliased = end + 1 < len(tokens) and tokens[end + 1].start in names.aliases
+        whole = (kinds[0] is None or kinds[0] in _BEGINS) and (kinds[1] is None or kinds[1] in _ENDS or is_aliased)
+        near = all(kind is None or is_aliased or kind in _BEGINS | _ENDS | _OPERATORS for kind in kinds)
         if (whole and not _names_inside(tokens, at, end)) or (
             near and _is_atom(tokens, at + 1, end - 1, partner, names)
         ):

@@ -12,13 +12,14 @@ from itertools import pairwise
 
 from sqlglot import exp
 from sqlglot.errors import ParseError, SqlglotError, TokenError
-from sqlglot.tokens import Token, TokenType  # type: ignore[attr-defined]
+from sqlglot.tokens import Token  # type: ignore[attr-defined]
 
-from engine.compile.sql.argument_counts import WrongCall, confirmed, wrong_calls
+from engine.compile.sql.argument_counts import WrongCall, confirm_calls, wrong_calls
 from engine.compile.sql.determinism import deterministic
 from engine.compile.sql.dialect import UNFORESEEN, parse_tokens, tokenize
-from engine.compile.sql.foreign_syntax import ABSENT, absent, in_hint
+from engine.compile.sql.foreign_syntax import ABSENT, absent_constructs, in_hint
 from engine.compile.sql.lexer.lexemes import continued_comments, has_comment
+from engine.compile.sql.lexer.tokens import TokenType
 from engine.compile.sql.normalize import spelling
 from engine.compile.sql.query_nodes import QueryNodes
 from engine.compile.sql.select_items import ItemPlace, item_places
@@ -63,7 +64,7 @@ class ParsedQuery:
         tree: sqlglot's, for looking at.
         references: in the order of the text.
         qualifiers: references that are before a column ({{ ref('flights') }}.origin): start, end, name.
-        spelling: the normal form of the query, for comparing.
+        spelling: the normal form of the query, for comparing; empty if nobody asked.
         end: where the query ends in the rendered text, before a semicolon.
         nodes: of the tree, by their class.
         deterministic: whether it neither reads the clock nor draws random numbers.
@@ -82,29 +83,36 @@ class ParsedQuery:
     double_quoted: tuple[tuple[int, str], ...] = ()
 
 
-def parse(rendered: Rendered, node: str, found: list[Diagnostic]) -> ParsedQuery | None:
-    """Parse a rendered model; findings carry the place in the user's file."""
-    reader = _Reader(rendered, node, found)
+def parse(rendered: Rendered, node: str, diagnostics: list[Diagnostic], *, compared: bool = True) -> ParsedQuery | None:
+    """Parse a rendered model; findings carry the place in the user's file.
+
+    Args:
+        rendered: the text.
+        node: whose it is.
+        diagnostics: findings are added here.
+        compared: its normal form is asked for.
+    """
+    reader = _Reader(rendered, node, diagnostics)
     tokens = reader.tokens()
     if tokens is None:
         return None
     while len(tokens) > 1 and tokens[-1].token_type is TokenType.SEMICOLON:
         tokens.pop()
-    before = len(found)
+    before = len(diagnostics)
     check_tokens(tokens, rendered.text, reader.report)
-    wrong = wrong_calls(tokens) if len(found) == before else []
-    tree = reader.tree(tokens, wrong) if len(found) == before else None
+    wrong = wrong_calls(tokens) if len(diagnostics) == before else []
+    tree = reader.tree(tokens, wrong) if len(diagnostics) == before else None
     if tree is None:
         return None
-    nodes = QueryNodes.of(tree)
+    nodes = QueryNodes.of_tree(tree)
     _place_group_by_all(nodes, tokens)
-    if not reader.spark_has(nodes, confirmed(wrong, tree) if wrong else ()):
+    if not reader.spark_has(nodes, confirm_calls(wrong, tree) if wrong else ()):
         return None
     references, qualifiers = reader.references(nodes, tokens)
     end = tokens[-1].end + 1
     items = item_places(tokens)
     text = rendered.text
-    form = spelling(text, tokens, nodes.every(exp.Identifier), nodes.every(exp.Paren))
+    form = spelling(text, tokens, nodes.every(exp.Identifier), nodes.every(exp.Paren)) if compared else ""
     double_quoted = tuple(
         (token.start, token.text)
         for token in (tokens if '"' in text else ())
@@ -127,19 +135,19 @@ class _Reader:
 
     rendered: Rendered
     node: str
-    found: list[Diagnostic]
+    diagnostics: list[Diagnostic]
 
     def report(self, code: str, message: str, hint: str, offset: int) -> None:
         place = self.rendered.location(offset)
         full_hint = with_printed(hint, self.rendered, offset)
-        self.found.append(Diagnostic(code, message, full_hint, node=self.node, location=place))
+        self.diagnostics.append(Diagnostic(code, message, full_hint, node=self.node, location=place))
 
     def warn_of_continued_comments(self) -> None:
         for offset in continued_comments(self.rendered.text):
             message = "the comment ends in a backslash, so that the next line belongs to it"
             hint = "Remove the backslash, or begin the next line with --."
             place = self.rendered.location(offset)
-            self.found.append(Diagnostic("comment-continues", message, hint, Level.WARNING, self.node, place))
+            self.diagnostics.append(Diagnostic("comment-continues", message, hint, Level.WARNING, self.node, place))
 
     def tokens(self) -> list[Token] | None:
         text = self.rendered.text
@@ -155,7 +163,7 @@ class _Reader:
         return tokens
 
     def tree(self, tokens: list[Token], wrong: list[WrongCall]) -> exp.Expr | None:
-        word, before = tokens[0].text.upper(), len(self.found)
+        word, before = tokens[0].text.upper(), len(self.diagnostics)
         if word not in _STARTS:
             self.no_query(word, tokens[0].start)
             return None
@@ -165,7 +173,7 @@ class _Reader:
             self.report("not-a-query", "a second statement in the model", hint, tokens[second + 1].start)
             return None
         tree = self.read(tokens, wrong)
-        if len(self.found) > before:
+        if len(self.diagnostics) > before:
             return None
         if not isinstance(tree, exp.Query):
             self.no_query(tree.key.upper() if tree is not None else word, tokens[0].start)
@@ -222,7 +230,7 @@ class _Reader:
 
     def spark_has(self, nodes: QueryNodes, calls: Iterable[WrongCall]) -> bool:
         """Report constructs of other engines that sqlglot reads and Spark does not, and calls that are wrong."""
-        before = len(self.found)
+        before = len(self.diagnostics)
         self.wrong(calls)
         for select in nodes.every(exp.Select):
             qualify = select.args.get("qualify")
@@ -233,14 +241,14 @@ class _Reader:
             if distinct is not None and distinct.args.get("on") is not None:
                 hint = "Select the best row of a key: max_by(struct(*), ts) ... group by the key."
                 self.report("sql-syntax", "Spark has no DISTINCT ON", hint, first_offset(distinct))
-        for message, hint, node in absent(nodes.every(*ABSENT)):
+        for message, hint, node in absent_constructs(nodes.every(*ABSENT)):
             self.report("sql-syntax", message, hint, first_offset(node))
         for table in nodes.every(exp.Table):
             function = table.this
             name = function.name.upper() if isinstance(function, exp.Anonymous) else ""
             if name in WINDOW_TABLES:
                 self.report("sql-syntax", f"Spark has no {name}()", WINDOW_TABLES[name], first_offset(function))
-        return len(self.found) == before
+        return len(self.diagnostics) == before
 
     def references(
         self, nodes: QueryNodes, tokens: list[Token]
@@ -265,8 +273,8 @@ class _Reader:
         return tuple(references), tuple(qualifiers)
 
     def stray(self, text: str, offset: int) -> None:
-        shown = spoken(text if "`" in text else f"`{text}`")
-        self.report("sql-syntax", f"{shown} is used where no table is read", _STRAY_REF, offset)
+        reference_text = spoken(text if "`" in text else f"`{text}`")
+        self.report("sql-syntax", f"{reference_text} is used where no table is read", _STRAY_REF, offset)
 
     def tables(self, nodes: QueryNodes) -> Iterator[RelationReference]:
         ctes = {cte.alias.lower() for cte in nodes.every(exp.CTE)}
@@ -285,8 +293,8 @@ class _Reader:
                 or identifier.this.lower() not in ctes
                 or not _is_visible(table, identifier.this.lower())
             ):
-                shown = ".".join(part.name for part in table.parts)
-                message = f"'{shown}' is neither a model, a source nor a CTE"
+                dotted_name = ".".join(part.name for part in table.parts)
+                message = f"'{dotted_name}' is neither a model, a source nor a CTE"
                 self.report("undeclared-relation", message, UNDECLARED_HINT, first_offset(table.parts[0]))
 
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from sqlglot import exp
-from sqlglot.tokens import Token, TokenType  # type: ignore[attr-defined]
+from sqlglot.tokens import Token  # type: ignore[attr-defined]
+
+from engine.compile.sql.lexer.tokens import TokenType
 
 _HIDDEN = "p1v0t"
 _OPEN = {TokenType.L_PAREN, TokenType.L_BRACKET}
@@ -22,15 +24,15 @@ _NAMES = {TokenType.VAR, TokenType.IDENTIFIER}
 def with_calls(tokens: list[Token]) -> list[Token]:
     """The tokens with a call around each result of a PIVOT that is none."""
     result: list[Token] = []
-    taken = 0
+    copied = 0
     for start in range(len(tokens) - 1):
         if tokens[start].token_type is TokenType.PIVOT and tokens[start + 1].token_type is TokenType.L_PAREN:
             for first, last in _results(tokens, start + 2):
                 if not _is_call(tokens[first:last]):
-                    result += [*tokens[taken:first], *_around(tokens[first]), *tokens[first:last]]
+                    result += [*tokens[copied:first], *_around(tokens[first]), *tokens[first:last]]
                     result.append(_like(TokenType.R_PAREN, ")", tokens[last - 1]))
-                    taken = last
-    return [*result, *tokens[taken:]] if taken else tokens
+                    copied = last
+    return [*result, *tokens[copied:]] if copied else tokens
 
 
 def without_calls(tree: exp.Expr) -> None:

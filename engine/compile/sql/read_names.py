@@ -5,9 +5,9 @@ from __future__ import annotations
 from itertools import pairwise
 
 from sqlglot import exp
-from sqlglot.tokens import TokenType  # type: ignore[attr-defined]
 
 from engine.compile.sql.dialect import tokenize, tree_of
+from engine.compile.sql.lexer.tokens import TokenType
 from engine.compile.sql.query_nodes import holds_relations
 
 # Iceberg's columns of a row's place: compaction changes them.

@@ -17,7 +17,7 @@ from sqlglot import exp
 
 from engine.compile.types import spark_types
 
-Columns = Callable[[exp.Column], str]
+Columns = Callable[[exp.Column | exp.Identifier], str]
 # What is known of a column where it is read: its type, that it is an event time, and what makes it if it is computed.
 TYPE, EVENT_TIME, MADE = "type", "event_time", "made"
 _PLAIN = {
@@ -37,7 +37,8 @@ def key_of(tree: Any, column: Columns | None = None) -> str:
 
     Args:
         tree: an expression.
-        column: gives the text of a column, of an expression to compare with others of its query; None: it is bound.
+        column: gives the text of a column, or of a name behind one, of an expression to compare with others of its
+            query; None: it is bound.
     """
     if isinstance(tree, list):
         return f"[{','.join(key_of(part, column) for part in tree)}]"
@@ -45,10 +46,10 @@ def key_of(tree: Any, column: Columns | None = None) -> str:
         return tree.lower() if column is not None and isinstance(tree, str) else repr(tree)
     if column is not None:
         tree = _bare(tree.unalias())
-        text = _written(tree, column)
+        text = _unbound_text(tree, column)
     else:
         text = _bound(tree)
-    return text or _alike(tree, column) or _as_it_is(tree, column)
+    return text or _equivalent_text(tree, column) or _as_it_is(tree, column)
 
 
 def _bare(tree: exp.Expr) -> exp.Expr:
@@ -65,14 +66,12 @@ def _as_it_is(tree: exp.Expr, column: Columns | None) -> str:
     return f"{kind}({inside})"
 
 
-def _written(tree: exp.Expr, column: Columns) -> str:
+def _unbound_text(tree: exp.Expr, column: Columns) -> str:
     """The text of what means something else inside its query than bound; empty for all else."""
-    if isinstance(tree, exp.Column) and not tree.is_star:
+    if isinstance(tree, exp.Identifier) or (isinstance(tree, exp.Column) and not tree.is_star):
         return column(tree)
     if isinstance(tree, exp.Literal):
         return repr(str(tree.this)) if tree.is_string and not _is_length(tree) else str(tree.this).lower()
-    if isinstance(tree, exp.Identifier):
-        return str(tree.name).lower()
     if isinstance(tree, exp.DataType):
         return str(tree.sql(dialect="spark"))
     if isinstance(tree, _COMMUTATIVE):
@@ -94,10 +93,10 @@ def _bound(tree: exp.Expr) -> str:
         return f"session({key_of(tree.expressions[0])})"
     if isinstance(tree, exp.Identifier) and MADE in tree.meta:
         return f"made({tree.meta[MADE]!r})"
-    return _listed(tree) if isinstance(tree, exp.In) else ""
+    return _in_list_text(tree) if isinstance(tree, exp.In) else ""
 
 
-def _alike(tree: exp.Expr, column: Columns | None) -> str:
+def _equivalent_text(tree: exp.Expr, column: Columns | None) -> str:
     """The text of what can be written in several ways; empty for all else."""
     if isinstance(tree, (exp.And, exp.Or)):
         return _in_any_order(tree, column)
@@ -114,11 +113,11 @@ def _alike(tree: exp.Expr, column: Columns | None) -> str:
     return ""
 
 
-def _pair(kind: type[exp.Expr], left: exp.Expr, right: exp.Expr) -> exp.Expr:
+def _pair(kind: type[exp.Expr], left_side: exp.Expr, right_side: exp.Expr) -> exp.Expr:
     """A comparison of parts that stay where they are: an expression that is looked at keeps its parents."""
-    made = kind()
-    made.args.update(this=left, expression=right)
-    return made
+    comparison = kind()
+    comparison.args.update(this=left_side, expression=right_side)
+    return comparison
 
 
 def _in_any_order(tree: exp.Expr, column: Columns | None) -> str:
@@ -138,7 +137,7 @@ def _operands(tree: exp.Expr, kind: type[exp.Expr], *, nested: bool) -> Iterator
             yield part
 
 
-def _listed(tree: exp.In) -> str:
+def _in_list_text(tree: exp.In) -> str:
     """IN compares with all of its list in one type, OR with each by itself: the same where there is only one type."""
     values = tree.expressions
     kinds = {type_of(value) if isinstance(value, exp.Literal) else None for value in values}
@@ -173,8 +172,8 @@ def cast_type(tree: exp.Cast) -> str:
     if any(value for name, value in to.args.items() if name not in {"this", "nested", "expressions"}):
         return ""
     text = spark_types.of_node(to) or ""
-    plain = text in _PLAIN and not to.expressions
-    return text if plain or text.startswith("decimal(") else ""
+    is_plain_type = text in _PLAIN and not to.expressions
+    return text if is_plain_type or text.startswith("decimal(") else ""
 
 
 def is_constant(tree: exp.Expr) -> bool:

@@ -114,13 +114,13 @@ class _Parser:
             raise _fault(f"the type of the {owner} has '{self.tokens[self.at][1]}' after its end")
         return type_
 
-    def field(self, what: str, *, colon: bool) -> tuple[str, str]:
-        name = self.name(what)
+    def field(self, noun: str, *, colon: bool) -> tuple[str, str]:
+        name = self.name(noun)
         if self.sign == ":":
             if not colon:
                 raise _fault(f"the column '{name}' is followed by a colon", f"Write '{name} string'.")
             self.at += 1
-        type_ = self.type(f"{what} '{name}'")
+        type_ = self.type(f"{noun} '{name}'")
         if self.word == "not":
             self.at += 1
             self.expect_word("null")
@@ -128,10 +128,10 @@ class _Parser:
             self.at += 2
         return name, type_
 
-    def name(self, what: str) -> str:
+    def name(self, noun: str) -> str:
         kind, text = self.tokens[self.at] if self.at < len(self.tokens) else ("", "the end")
         if kind not in {"word", "quoted"} or text.isdigit():
-            raise _fault(f"the schema has '{text}' where the name of a {what} is expected")
+            raise _fault(f"the schema has '{text}' where the name of a {noun} is expected")
         self.at += 1
         return text[1:-1].replace("``", "`") if kind == "quoted" else text
 
@@ -147,9 +147,9 @@ class _Parser:
         if word == "interval":
             return self.interval()
         if word not in _SIMPLE:
-            known = [*_SIMPLE, "decimal", *_NESTED, *_ALIASES]
+            type_names = [*_SIMPLE, "decimal", *_NESTED, *_ALIASES]
             message = f"the {owner} has the type '{word}', which Spark does not know"
-            raise _fault(message, _OTHER_TYPES.get(word) or near(word, known))
+            raise _fault(message, _OTHER_TYPES.get(word) or near(word, type_names))
         if self.word == "collate":
             self.collation(owner)
         return word
@@ -160,11 +160,11 @@ class _Parser:
         word = self.word
         self.at += 1
         if word != _BYTES:
-            shown = word.upper() or "that is not named"
+            collation_name = word.upper() or "that is not named"
             hint = (
                 f"Declare string, and give it its collation in the query: name collate {word.upper() or 'UTF8_LCASE'}."
             )
-            raise _fault(f"the {owner} has the collation {shown}, which a declared column cannot have", hint)
+            raise _fault(f"the {owner} has the collation {collation_name}, which a declared column cannot have", hint)
 
     def nested(self, word: str, owner: str) -> str:
         self.expect("<", f"after '{word}' in the {owner}")

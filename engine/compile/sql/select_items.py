@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from sqlglot.tokens import Token, TokenType  # type: ignore[attr-defined]
+from sqlglot.tokens import Token  # type: ignore[attr-defined]
+
+from engine.compile.sql.lexer.tokens import TokenType
 
 _OPENING = {TokenType.L_PAREN, TokenType.L_BRACKET}
 _CLOSING = {TokenType.R_PAREN, TokenType.R_BRACKET}

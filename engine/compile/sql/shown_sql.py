@@ -19,11 +19,11 @@ def shown_sql(tree: exp.Expr, **options: Any) -> str:
         tree: of a query or expression; it stays as it is.
         options: of sqlglot's generator.
     """
-    shown = tree.copy() if tree.find(*_PERCENTILES) is not None else tree
-    if shown is not tree:
-        for call in list(shown.find_all(*_PERCENTILES)):
+    named_tree = tree.copy() if tree.find(*_PERCENTILES) is not None else tree
+    if named_tree is not tree:
+        for call in list(named_tree.find_all(*_PERCENTILES)):
             call.replace(exp.Anonymous(this=call.sql_name(), expressions=[*call.iter_expressions()]))
-    return str(shown.sql(spark(), **options))
+    return str(named_tree.sql(spark(), **options))
 
 
 def join_words(join: exp.Expr) -> str:

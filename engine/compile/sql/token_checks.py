@@ -6,10 +6,11 @@ import re
 from collections.abc import Callable, Iterator
 from itertools import pairwise, zip_longest
 
-from sqlglot.tokens import Token, TokenType  # type: ignore[attr-defined]
+from sqlglot.tokens import Token  # type: ignore[attr-defined]
 
 from engine.compile.sql.dialect import tokenize
 from engine.compile.sql.foreign_words import foreign_words
+from engine.compile.sql.lexer.tokens import TokenType
 from engine.compile.sql.unknown_characters import is_unknown, unknown_character
 
 MAX_DEPTH = 200
@@ -135,6 +136,8 @@ def check_numbers(tokens: list[Token], report: Report) -> None:
 
     The time that the parser takes for the text of an interval grows by the square of its length.
     """
+    if all(token.end - token.start < MAX_NUMBER for token in tokens):
+        return
     for before, token in pairwise(tokens):
         if before.token_type is TokenType.INTERVAL and len(token.text) > MAX_NUMBER:
             message = f"an interval of {len(token.text):,} characters"
@@ -229,10 +232,14 @@ def _hint_faults(inside: list[Token], hint: Token) -> Iterator[int]:
     depth = 0
     for before, token in zip([None, *inside], inside, strict=False):
         opening, closing = token.token_type is TokenType.L_PAREN, token.token_type is TokenType.R_PAREN
-        previous = before.token_type if before is not None else None
+        kind_before = before.token_type if before is not None else None
         if depth == 0 and not opening and token.token_type is not TokenType.COMMA and not _is_word(token):
             yield token.start
-        if (closing or token.token_type is TokenType.COMMA) and previous in {TokenType.L_PAREN, TokenType.COMMA, None}:
+        if (closing or token.token_type is TokenType.COMMA) and kind_before in {
+            TokenType.L_PAREN,
+            TokenType.COMMA,
+            None,
+        }:
             yield token.start
         depth += opening - closing
 
@@ -259,9 +266,9 @@ def check_stream_clauses(tokens: list[Token], report: Report) -> None:
         before = tokens[index - 1].token_type if index else None
         following = tokens[index + 1] if index + 1 < len(tokens) else None
         relation = before in {TokenType.FROM, TokenType.JOIN} or (before is TokenType.COMMA and in_from[-1])
-        named = following is not None and following.token_type in _NAMES
+        has_name = following is not None and following.token_type in _NAMES
         word = token.text.upper()
-        if word == "STREAM" and relation and named:
+        if word == "STREAM" and relation and has_name:
             _refuse("FROM STREAM", token, report)
         elif word == "DELAY" and following is not None and following.text.upper() == "OF":
             _refuse("the WATERMARK clause", token, report)
@@ -275,6 +282,6 @@ def check_window_tables(tokens: list[Token], report: Report) -> None:
             report("sql-syntax", f"Spark has no {name}()", WINDOW_TABLES[name], function.start)
 
 
-def _refuse(what: str, token: Token, report: Report) -> None:
+def _refuse(construct: str, token: Token, report: Report) -> None:
     hint = "Declare it in the header: streams: {flights: {watermark: scheduled_at delay 30 minutes}}."
-    report("stream-clause", f"{what} is not allowed in a model", hint, token.start)
+    report("stream-clause", f"{construct} is not allowed in a model", hint, token.start)

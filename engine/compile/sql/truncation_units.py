@@ -5,9 +5,8 @@ The lists are those of Spark (`DateTimeUtils.parseTruncLevel`; `trunc` takes wee
 
 from __future__ import annotations
 
-from sqlglot.tokens import TokenType  # type: ignore[attr-defined]
-
 from engine.compile.sql.dialect import tokenize
+from engine.compile.sql.lexer.tokens import TokenType
 from engine.errors import near
 
 _LONG = ("week", "month", "mon", "mm", "quarter", "year", "yyyy", "yy")
@@ -29,14 +28,14 @@ def unknown_unit(name: str, text: str) -> tuple[str, str] | None:
         name: of the function, a key of `UNITS`.
         text: begins with the call.
     """
-    place, known = UNITS[name]
+    place, units = UNITS[name]
     unit = _literal(text, place)
-    if unit is None or unit.lower() in known:
+    if unit is None or unit.lower() in units:
         return None
-    if name == "trunc" and (meant := _SHOWN.get(unit.lower(), unit.lower())) in _SHORT:
-        return unit, f"trunc() gives dates: write date_trunc('{meant}', ..)."
-    meant = _SHOWN.get(unit.lower(), "")
-    return unit, f"Write '{meant}'." if meant else near(unit.lower(), known)
+    if name == "trunc" and (unit_name := _SHOWN.get(unit.lower(), unit.lower())) in _SHORT:
+        return unit, f"trunc() gives dates: write date_trunc('{unit_name}', ..)."
+    unit_name = _SHOWN.get(unit.lower(), "")
+    return unit, f"Write '{unit_name}'." if unit_name else near(unit.lower(), units)
 
 
 def _literal(text: str, place: int) -> str | None:

@@ -6,7 +6,9 @@ import re
 import unicodedata
 from typing import Final
 
-from sqlglot.tokens import Token, TokenType  # type: ignore[attr-defined]
+from sqlglot.tokens import Token  # type: ignore[attr-defined]
+
+from engine.compile.sql.lexer.tokens import TokenType
 
 Found = tuple[str, str]
 
@@ -32,19 +34,22 @@ def unknown_character(token: Token, text: str) -> Found:
         token: the last of the text.
         text: of the query.
     """
-    found = token.text
+    character = token.text
     if text.startswith("$$", token.start):
         return "Spark has no string literals between $$", "Write it in single quotes."
-    if found in _BY_TEXT:
-        return _BY_TEXT[found]
-    if "://" in found:
-        return f"'{found}' is not a name", "An address is a string: write it in single quotes."
-    if unicodedata.category(found) in _INVISIBLE:
-        return f"an invisible character (U+{ord(found):04X})", "Delete it, or replace it by a space."
+    if character in _BY_TEXT:
+        return _BY_TEXT[character]
+    if "://" in character:
+        return f"'{character}' is not a name", "An address is a string: write it in single quotes."
+    if unicodedata.category(character) in _INVISIBLE:
+        return f"an invisible character (U+{ord(character):04X})", "Delete it, or replace it by a space."
     name = _name_around(token.start, text)
     if name is not None:
         return f"'{name}' has letters other than a to z", f"Write it in backquotes: `{name}`."
-    return f"'{found}' (U+{ord(found):04X}) is not a character of SQL", "Remove it, or write the text in quotes."
+    return (
+        f"'{character}' (U+{ord(character):04X}) is not a character of SQL",
+        "Remove it, or write the text in quotes.",
+    )
 
 
 def is_unknown(token: Token) -> bool:

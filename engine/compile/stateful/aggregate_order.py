@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from itertools import islice, product
 
 from sqlglot import exp
-from sqlglot.tokens import TokenType  # type: ignore[attr-defined]
 
 from engine.compile.sql.dialect import tokenize
+from engine.compile.sql.lexer.tokens import TokenType
 from engine.compile.sql.select_items import first_places
 from engine.compile.stateful.blocks import Block, Meaning, Selected, blocks
 
@@ -39,9 +39,9 @@ def reorderings(sql: str, began: Meaning, now: Meaning) -> list[str]:
     if len(groups) != len(came) or any(group.select is None for group in groups):
         return []
     orders: dict[str, None] = {}
-    for stored in islice(product(*(_stored(group, began) for group in came)), _MANY):
-        for edits in _choices(sql, groups, now.outer, stored):
-            orders[_applied(sql, edits)] = None
+    for stored_orders in islice(product(*(_stored_orders(group, began) for group in came)), _MANY):
+        for edits in _choices(sql, groups, now.outer, stored_orders):
+            orders[_apply_edits(sql, edits)] = None
     return list(orders)
 
 
@@ -50,7 +50,7 @@ def aggregate_orders(query: Meaning) -> list[tuple[str, ...]]:
     return [*(tuple(one.key for one in group.aggregates) for group in _groups(query)), _outermost(query)]
 
 
-def _stored(group: Block, began: Meaning) -> list[tuple[str, ...]]:
+def _stored_orders(group: Block, began: Meaning) -> list[tuple[str, ...]]:
     """The orders in which the state of a group may hold its aggregates."""
     own = tuple(one.key for one in group.aggregates)
     outermost = _outermost(began)
@@ -58,20 +58,20 @@ def _stored(group: Block, began: Meaning) -> list[tuple[str, ...]]:
 
 
 def _choices(
-    sql: str, groups: list[Block], outer: tuple[Selected, ...], stored: tuple[tuple[str, ...], ...]
+    sql: str, groups: list[Block], outer: tuple[Selected, ...], stored_orders: tuple[tuple[str, ...], ...]
 ) -> Iterator[list[_Edit]]:
     """The edits that give an order: of the SELECTs that group, of those above them, of both."""
     inner, above = list[_Edit](), list[_Edit]()
-    for group, order in zip(groups, stored, strict=True):
-        held = [one.key for one in group.aggregates]
-        if sorted(order) != sorted(held) or group.select is None:
+    for group, order in zip(groups, stored_orders, strict=True):
+        aggregate_keys = [one.key for one in group.aggregates]
+        if sorted(order) != sorted(aggregate_keys) or group.select is None:
             return
         own = [*_edits(sql, group.select, order)]
-        others = [e for one in outer if _names(one, order) for e in _edits(sql, one, order)]
-        if not own and not others and held != list(order):
+        outer_edits = [e for one in outer if _names(one, order) for e in _edits(sql, one, order)]
+        if not own and not outer_edits and aggregate_keys != list(order):
             return
         inner += own
-        above += others
+        above += outer_edits
     yield from (edits for edits in (inner, inner + above, above) if edits)
 
 
@@ -89,15 +89,15 @@ def _outermost(query: Meaning) -> tuple[str, ...]:
     return tuple(dict.fromkeys(call for _, column in query.columns for call in column.calls))
 
 
-def _edits(sql: str, select: Selected, stored: tuple[str, ...]) -> Iterator[_Edit]:
-    order = _order(list(stored), select)
+def _edits(sql: str, select: Selected, stored_order: tuple[str, ...]) -> Iterator[_Edit]:
+    order = _order(list(stored_order), select)
     spans = _spans(sql, select.node) if order is not None else None
     if order is not None and spans is not None:
         yield from ((*span, sql[slice(*spans[index])]) for span, index in zip(spans, order, strict=True))
         yield from _ordinals(select, order)
 
 
-def _applied(sql: str, edits: list[_Edit]) -> str:
+def _apply_edits(sql: str, edits: list[_Edit]) -> str:
     for start, end, text in sorted(edits, reverse=True):
         sql = sql[:start] + text + sql[end:]
     return sql
@@ -106,31 +106,33 @@ def _applied(sql: str, edits: list[_Edit]) -> str:
 def _ordinals(select: Selected, order: list[int]) -> list[_Edit]:
     """The positions in a GROUP BY, after the items have moved."""
     group = select.node.args.get("group")
-    named = [item for item in (group.expressions if group is not None else ()) if isinstance(item, exp.Literal)]
-    places = [(item.meta["start"], item.meta["end"] + 1, int(item.this) - 1) for item in named if item.is_int]
+    literals = [item for item in (group.expressions if group is not None else ()) if isinstance(item, exp.Literal)]
+    places = [(item.meta["start"], item.meta["end"] + 1, int(item.this) - 1) for item in literals if item.is_int]
     return [(start, end, str(order.index(place) + 1)) for start, end, place in places]
 
 
-def _order(stored: list[str], select: Selected) -> list[int] | None:
+def _order(stored_order: list[str], select: Selected) -> list[int] | None:
     """The items in an order that names the aggregates first as they are stored."""
     if not _may_move(select):
         return None
-    left, order, seen = list(range(len(select.items))), list[int](), 0
-    while left:
-        ready = (i for i in left if select.needs[i] <= {*order})
-        fits = next((i for i in ready if _continues(select.items[i], stored, seen)), None)
+    remaining, order, placed = list(range(len(select.items))), list[int](), 0
+    while remaining:
+        ready = (i for i in remaining if select.needs[i] <= {*order})
+        fits = next((i for i in ready if _continues(select.items[i], stored_order, placed)), None)
         if fits is None:
             return None
-        left.remove(fits)
+        remaining.remove(fits)
         order.append(fits)
-        seen = max(seen, *(stored.index(key) + 1 for key in select.items[fits])) if select.items[fits] else seen
-    rest = [key for key in select.rest if key not in stored[:seen]]
-    return order if not select.rest or rest == stored[seen:] else None
+        placed = (
+            max(placed, *(stored_order.index(key) + 1 for key in select.items[fits])) if select.items[fits] else placed
+        )
+    rest = [key for key in select.rest if key not in stored_order[:placed]]
+    return order if not select.rest or rest == stored_order[placed:] else None
 
 
-def _continues(item: tuple[str, ...], stored: list[str], seen: int) -> bool:
-    fresh = [key for key in item if key not in stored[:seen]]
-    return fresh == stored[seen : seen + len(fresh)]
+def _continues(item: tuple[str, ...], stored_order: list[str], placed: int) -> bool:
+    fresh = [key for key in item if key not in stored_order[:placed]]
+    return fresh == stored_order[placed : placed + len(fresh)]
 
 
 def _may_move(selected: Selected) -> bool:

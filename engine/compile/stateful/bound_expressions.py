@@ -31,13 +31,13 @@ def written_key(tree: exp.Expr, sql: str) -> str:
 
 def text_of(tree: exp.Expr) -> str:
     """An expression as SQL, for people."""
-    shown = _as_called(_plain(tree))
-    for node in list(shown.find_all(exp.Binary)):
+    tree_copy = _as_called(_without_step_brackets(tree))
+    for node in list(tree_copy.find_all(exp.Binary)):
         for name in ("this", "expression"):
             part = node.args.get(name)
             if isinstance(part, exp.Binary) and not isinstance(node, exp.Dot) and not isinstance(part, exp.Dot):
                 node.set(name, exp.Paren(this=part.copy()))
-    return shown_sql(shown, normalize_functions="lower", comments=False)
+    return shown_sql(tree_copy, normalize_functions="lower", comments=False)
 
 
 def _as_called(tree: exp.Expr) -> exp.Expr:
@@ -53,12 +53,12 @@ def _as_called(tree: exp.Expr) -> exp.Expr:
     return tree
 
 
-def _plain(tree: exp.Expr) -> exp.Expr:
+def _without_step_brackets(tree: exp.Expr) -> exp.Expr:
     """An expression without the brackets that mark the end of a step."""
-    shown = bare(tree).copy()
-    for node in list(shown.find_all(exp.Paren)):
-        node.replace(bare(node).copy() if not bare(node).find(exp.Paren) else _plain(node))
-    return shown
+    tree_copy = bare(tree).copy()
+    for node in list(tree_copy.find_all(exp.Paren)):
+        node.replace(bare(node).copy() if not bare(node).find(exp.Paren) else _without_step_brackets(node))
+    return tree_copy
 
 
 def bare(tree: exp.Expr) -> exp.Expr:
@@ -68,12 +68,12 @@ def bare(tree: exp.Expr) -> exp.Expr:
     return tree
 
 
-def wrapped(tree: exp.Expr, keys: set[str]) -> exp.Expr:
+def wrap_group_results(tree: exp.Expr, keys: set[str]) -> exp.Expr:
     """An expression above a group: its keys and aggregates are results of that step."""
     if key_of(tree) in keys or is_call(tree):
         return exp.Paren(this=tree.copy())
-    made = tree.__class__(**{name: _wrapped(value, keys) for name, value in tree.args.items()})
-    return like(made, tree)
+    node = tree.__class__(**{name: _wrap_value(value, keys) for name, value in tree.args.items()})
+    return with_facts_of(node, tree)
 
 
 def conjuncts(tree: exp.Expr) -> Iterator[exp.Expr]:
@@ -88,18 +88,18 @@ def conjuncts(tree: exp.Expr) -> Iterator[exp.Expr]:
         yield tree
 
 
-def like(made: exp.Expr, tree: exp.Expr) -> exp.Expr:
+def with_facts_of(node: exp.Expr, tree: exp.Expr) -> exp.Expr:
     """The expression with what is known of the one that it was made of."""
     if tree.meta:
-        made.meta.update(tree.meta)
-    return made
+        node.meta.update(tree.meta)
+    return node
 
 
-def _wrapped(value: Any, keys: set[str]) -> Any:
+def _wrap_value(value: Any, keys: set[str]) -> Any:
     if isinstance(value, list):
-        return [_wrapped(part, keys) for part in value]
+        return [_wrap_value(part, keys) for part in value]
     if isinstance(value, exp.Expr):
-        return value.copy() if isinstance(value, (exp.Identifier, exp.DataType)) else wrapped(value, keys)
+        return value.copy() if isinstance(value, (exp.Identifier, exp.DataType)) else wrap_group_results(value, keys)
     return value
 
 
@@ -132,7 +132,7 @@ def has_loose(tree: exp.Expr) -> bool:
     return isinstance(tree, exp.Column) or any(has_loose(part) for part in tree.iter_expressions())
 
 
-def normal(node: exp.Expr) -> exp.Expr:
+def normal_form(node: exp.Expr) -> exp.Expr:
     """One form for what Spark reads as the same: `count(1)`, lengths of time, the arguments of a window.
 
     A cast to the type that a value has is gone too (SimplifyCasts), but not one of an event time, which ends it.
@@ -156,8 +156,8 @@ def normal(node: exp.Expr) -> exp.Expr:
 
 def _has_type(node: exp.Cast) -> bool:
     """Whether a value has the type already that it is cast to."""
-    given = cast_type(node)
-    return bool(given) and given == type_of(node.this)
+    target_type = cast_type(node)
+    return bool(target_type) and target_type == type_of(node.this)
 
 
 def _window(node: exp.Anonymous) -> exp.Expr:

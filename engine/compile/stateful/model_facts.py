@@ -10,16 +10,30 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, replace
 from typing import Any
 
+from msgspec.structs import replace as changed
+
 from engine.compile.columns import InputColumns
+from engine.compile.nodes.facts import (
+    FORM,
+    NO_WRITE,
+    Facts,
+    InputFacts,
+    PartitionFacts,
+    StateFacts,
+    StateInput,
+    StateWatermark,
+    WatermarkFacts,
+    WriteFacts,
+)
 from engine.compile.nodes.fingerprint import fingerprint
 from engine.compile.nodes.manifest import Input, Model, Source
 from engine.compile.nodes.materialization import Materialized
 from engine.compile.nodes.model_settings import Deletes, Expectation, OnEmptyExtract, Overwrite, Write
 from engine.compile.references.ephemeral import Inlined
-from engine.compile.sql.normalize import FORM, spelling_of
+from engine.compile.sql.normalize import spelling_of
 from engine.compile.sql.parse import ParsedQuery
 from engine.relations import Relation
-from engine.sources import answers_of, kind_of
+from engine.sources import kind_of, source_traits
 from engine.sources.credentials import identified
 from engine.times import duration_seconds
 
@@ -39,37 +53,30 @@ def facts(
     declared: Mapping[str, Any] | None = None,
     inlined: Iterable[Inlined] = (),
     deferred: Mapping[str, Relation] | None = None,
-) -> dict[str, Any]:
-    """The facts of a model; values are plain JSON. What is left at its default is not among them.
+) -> Facts:
+    """The facts of a model.
 
     `hooks` are SQL that runs with a build, `declared` is what the columns must be. `deferred` has the tables of another
     target that are read in place of those of some models, by name.
     """
-    instead = deferred or {}
-    removing = [[spelling_of(e.check), e.on_fail.value] for e in expectations if e.takes_rows_out]
-    more = {
-        "write": _write(write),
-        "expectations": sorted(removing),
-        "table": _table(materialized, write, expectations, hooks or {}, declared or {}),
-        "inlined": {model.name: model.facts for model in sorted(inlined, key=lambda model: model.name)},
-    }
-    result = {
-        "form": FORM,
-        "materialized": materialized.value,
-        "relation": str(relation),
-        "sql": query.spelling,
-        "windows": {name: spelling_of(text) for name, text in windows.items()},
-        "inputs": [_input(i, nodes.get(i.node), instead) for i in sorted(inputs, key=lambda i: (i.name, i.through))],
-        "output_mode": write.output_mode,
-        "partition_by": [_said(asdict(p), "name") for p in write.partition_by],
-        "stateful": stateful,
-    }
-    return result | {key: value for key, value in more.items() if value}
-
-
-def _said(facts: dict[str, Any], key: str) -> dict[str, Any]:
-    """The facts without a newer key that is not set, so that older fingerprints stay valid."""
-    return {name: value for name, value in facts.items() if name != key or value is not None}
+    write_facts = _write(write)
+    removing = sorted((spelling_of(e.check), e.on_fail.value) for e in expectations if e.takes_rows_out)
+    ordered = sorted(inputs, key=lambda i: (i.name, i.through))
+    return Facts(
+        FORM,
+        materialized.value,
+        str(relation),
+        query.spelling,
+        {name: spelling_of(text) for name, text in windows.items()},
+        tuple(_input(item, nodes.get(item.node), deferred or {}) for item in ordered),
+        write.output_mode and write.output_mode.value,
+        tuple(PartitionFacts(p.transform, p.column, p.number, p.name) for p in write.partition_by),
+        stateful,
+        write_facts if write_facts != NO_WRITE else NO_WRITE,
+        tuple(removing),
+        _table(materialized, write, expectations, hooks or {}, declared or {}),
+        {model.name: model.facts for model in sorted(inlined, key=lambda model: model.name)},
+    )
 
 
 def _table(
@@ -96,53 +103,51 @@ def _table(
     return {key: value for key, value in facts.items() if value}
 
 
-def _write(write: Write) -> dict[str, Any]:
-    """What decides which rows the table has, beside the query."""
-    facts = {
-        "unique_key": sorted(column.lower() for column in write.unique_key),
-        "sequence_by": [column.lower() for column in write.sequence_by],
-        "delete_when": spelling_of(write.delete_when) if write.delete_when else "",
-        "history": write.history.header,
-        "check": "all" if write.check_all else sorted(column.lower() for column in write.check),
-        "deletes": write.deletes.value if write.history and write.deletes is Deletes.CLOSE else "",
-        "on_empty_extract": "" if write.on_empty_extract is OnEmptyExtract.FAIL else write.on_empty_extract.value,
-        "exclude": sorted(column.lower() for column in write.exclude),
-        "overwrite": "" if write.overwrite is Overwrite.TABLE else write.overwrite.value,
-    }
-    return {key: value for key, value in facts.items() if value}
+def _write(write: Write) -> WriteFacts:
+    return WriteFacts(
+        _in_lower_case(write.unique_key),
+        tuple(column.lower() for column in write.sequence_by),
+        spelling_of(write.delete_when) if write.delete_when else "",
+        write.history.header,
+        "all" if write.check_all else _in_lower_case(write.check),
+        write.deletes.value if write.history and write.deletes is Deletes.CLOSE else "",
+        "" if write.on_empty_extract is OnEmptyExtract.FAIL else write.on_empty_extract.value,
+        _in_lower_case(write.exclude),
+        "" if write.overwrite is Overwrite.TABLE else write.overwrite.value,
+    )
 
 
-def _input(item: Input, node: Any, deferred: Mapping[str, Relation]) -> dict[str, Any]:
-    watermark = _said(_said(asdict(item.watermark), "max_future"), "on_null") if item.watermark else None
-    if watermark and watermark["expression"]:
-        watermark["expression"] = spelling_of(watermark["expression"])
-    result: dict[str, Any] = {
-        "name": item.name,
-        "stream": item.stream,
-        "watermark": watermark,
-        "dedup": sorted(item.dedup),
-    }
-    if item.through:
-        result["through"] = item.through
-    if isinstance(node, Source):
-        result["source"] = _source(node)
-    elif item.name in deferred:
-        result["deferred"] = str(deferred[item.name])
-    return result
+def _in_lower_case(columns: Iterable[str]) -> tuple[str, ...]:
+    return tuple(sorted(column.lower() for column in columns))
+
+
+def _input(item: Input, node: Any, deferred: Mapping[str, Relation]) -> InputFacts:
+    mark = item.watermark
+    watermark = None
+    if mark is not None:
+        expression = spelling_of(mark.expression) if mark.expression else mark.expression
+        watermark = WatermarkFacts(
+            mark.column, mark.delay, expression, mark.max_future, mark.on_null and mark.on_null.value
+        )
+    source = _source(node) if isinstance(node, Source) else {}
+    instead = str(deferred[item.name]) if not source and item.name in deferred else ""
+    return InputFacts(item.name, item.stream, watermark, tuple(sorted(item.dedup)), item.through, source, instead)
 
 
 def _source(node: Source) -> dict[str, Any]:
     spec, kind = node.spec, kind_of(node.spec.format)
     return {
         "format": spec.format,
-        **{key: _identified(spec.settings[key], key) for key in (kind.MEANING if kind else ()) if key in spec.settings},
+        **{
+            key: _with_digest(spec.settings[key], key) for key in (kind.MEANING if kind else ()) if key in spec.settings
+        },
         "schema": [[column.name, column.type] for column in node.columns],
         "options": {key: identified(value, key) for key, value in spec.options.items()},
         "timezone": spec.timezone,
     }
 
 
-def _identified(value: Any, key: str) -> Any:
+def _with_digest(value: Any, key: str) -> Any:
     return identified(value, key) if isinstance(value, str) and key == "path" else value
 
 
@@ -153,33 +158,31 @@ def with_state(model: Model, columns_of_inputs: Mapping[str, InputColumns]) -> M
         model: streaming, with its compiled SQL.
         columns_of_inputs: by id, the columns of what it reads.
     """
-    sources = {item["name"]: item.get("source") for item in model.facts["inputs"]}
-    inputs = [_state_input(item, columns_of_inputs.get(item.node), sources.get(item.name)) for item in model.inputs]
-    facts = {**model.facts, "state" if model.stateful else "keyed": {"sql": spelling_of(model.sql), "inputs": inputs}}
+    sources = {item.name: item.source for item in model.facts.inputs}
+    inputs = (_state_input(item, columns_of_inputs.get(item.node), sources.get(item.name, {})) for item in model.inputs)
+    state_facts = StateFacts(spelling_of(model.sql), tuple(inputs))
+    facts = changed(model.facts, **{"state" if model.stateful else "keyed": state_facts})
     return replace(model, facts=facts, fingerprint=fingerprint(facts))
 
 
-def _state_input(item: Input, columns: InputColumns | None, source: Mapping[str, Any] | None) -> dict[str, Any]:
+def _state_input(item: Input, columns: InputColumns | None, source: Mapping[str, Any]) -> StateInput:
     mark = item.watermark if item.stream else None
     types: dict[str, str | None] | None = None
     if columns is not None and columns.columns is not None and columns.complete:
-        declared = {**dict(columns.columns), **(dict(columns.hidden) if item.metadata else {})}
-        types = dict(declared)
+        types = {**dict(columns.columns), **(dict(columns.hidden) if item.metadata else {})}
         if mark is not None and mark.expression is not None:
             same = next((name for name in types if name.lower() == mark.column.lower()), mark.column.lower())
             types[same] = "timestamp"
-    result: dict[str, Any] = {
-        "view": item.view.lower(),
-        "name": item.name,
-        "stream": item.stream,
-        "columns": None if types is None else [[name, kind] for name, kind in types.items()],
-    }
-    if source is not None and not answers_of(source["format"]).caseless:
-        result["exact"] = True
+    watermark = None
     if mark is not None:
-        result["watermark"] = {"column": mark.column.lower(), "delay": duration_seconds(mark.delay)}
-        if mark.expression is not None:
-            result["watermark"]["expression"] = spelling_of(mark.expression)
-    if item.stream and item.dedup:
-        result["dedup"] = sorted(name.lower() for name in item.dedup)
-    return result
+        expression = spelling_of(mark.expression) if mark.expression is not None else ""
+        watermark = StateWatermark(mark.column.lower(), duration_seconds(mark.delay), expression)
+    return StateInput(
+        item.view.lower(),
+        item.name,
+        item.stream,
+        None if types is None else tuple(types.items()),
+        bool(source) and not source_traits(source["format"]).caseless,
+        watermark,
+        tuple(sorted(name.lower() for name in item.dedup)) if item.stream else (),
+    )

@@ -11,18 +11,20 @@ them first, and a join stores the columns that are needed above it in the order 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
+import msgspec
 from sqlglot import exp
 
 from engine.compile.columns import InputColumns
 from engine.compile.columns.column_texts import columns_named
 from engine.compile.columns.find_columns import BoundQuery
 from engine.compile.columns.plan_values import path_of
+from engine.compile.nodes.facts import StateFacts, StateInput, StateWatermark
+from engine.compile.sql.determinism import draws
 from engine.compile.sql.same_expression import EVENT_TIME, MADE, TYPE, WINDOWS, gap_of, is_constant, key_of
 from engine.compile.stateful.blocks import Block, BoundExpression, Meaning, Selected
 from engine.compile.stateful.bound_expressions import (
@@ -30,69 +32,64 @@ from engine.compile.stateful.bound_expressions import (
     calls,
     conjuncts,
     has_loose,
-    normal,
+    normal_form,
     text_of,
-    wrapped,
+    wrap_group_results,
 )
 from engine.compile.stateful.written_calls import LostArgumentError, WrittenCall, said_beside, written_calls
 from engine.compile.streaming.check_query import bound
 from engine.compile.streaming.parse_statement import parse
 from engine.compile.streaming.query_plan import logical_plan as p
-from engine.compile.streaming.query_plan.optimize import needed
-from engine.compile.streaming.query_plan.redundant_aggregates import RANDOM
+from engine.compile.streaming.query_plan.optimize import needed_columns
 from engine.compile.types import spark_types
 from engine.compile.types.builtin_functions import SYNONYMS
 
 _Trees = dict[int, exp.Expr]
+_NO_WATERMARK = StateWatermark("", 0)
 
 
 class UnprovableError(ValueError):
     """The query cannot be analysed; the message has the reason."""
 
 
-def meaning(facts: Mapping[str, Any]) -> Meaning:
+def meaning_of_state(facts: StateFacts) -> Meaning:
     """Take a query apart.
-
-    Args:
-        facts: the facts that `with_state` made: the SQL that runs, and its inputs with their columns. `renamed`, also
-            of an input: the names that some columns have now, by the earlier ones in lower case.
 
     Raises:
         UnprovableError: it is compared as text.
     """
-    found = _meaning(json.dumps({key: facts[key] for key in ("sql", "inputs", "renamed") if key in facts}))
-    if isinstance(found, str):
-        raise UnprovableError(found)
-    return found
+    result = _cached_meaning(msgspec.json.encode(StateFacts(facts.sql, facts.inputs, facts.renamed)))
+    if isinstance(result, str):
+        raise UnprovableError(result)
+    return result
 
 
 # Each edit asks for both of its sides several times.
 @lru_cache(maxsize=16)
-def _meaning(facts: str) -> Meaning | str:
+def _cached_meaning(facts: bytes) -> Meaning | str:
     try:
-        return _taken_apart(json.loads(facts))
+        return _taken_apart(msgspec.json.decode(facts, type=StateFacts))
     except UnprovableError as error:
         return str(error)
 
 
-def _taken_apart(facts: Mapping[str, Any]) -> Meaning:
-    inputs = {str(item["view"]).replace("`", "").lower(): item for item in facts["inputs"]}
-    text = str(facts["sql"])
+def _taken_apart(facts: StateFacts) -> Meaning:
+    inputs = {item.view.replace("`", "").lower(): item for item in facts.inputs}
+    text = facts.sql
     tree = parse(text, synonyms=SYNONYMS).tree
     if not isinstance(tree, exp.Query):
         raise UnprovableError("the SQL is not read")
-    if tree.find(*RANDOM) is not None or any(clause.args.get("recursive") for clause in tree.find_all(exp.With)):
+    if draws(tree) or any(clause.args.get("recursive") for clause in tree.find_all(exp.With)):
         raise UnprovableError("random values and recursion")
     relations = {name: _input(item) for name, item in inputs.items()}
     query = bound(tree, relations, text)
     plan = query.plan
-    if plan is None or query.noted.found or query.noted.domains or plan.open:
+    if plan is None or query.noted.findings or query.noted.domains or plan.open:
         raise UnprovableError("names are not certain")
     try:
         taker = _Taker(query, inputs, text, written_calls(text))
         block, trees = taker.block(plan, _Wanted(*[frozenset(c.id for c in plan.columns)] * 2))
-        given = facts.get("renamed", {})
-        columns = tuple((given.get(c.name, c.name), _bound(trees[c.id])) for c in plan.columns)
+        columns = tuple((facts.renamed.get(c.name, c.name), _bound_expression(trees[c.id])) for c in plan.columns)
     except (KeyError, RecursionError, LostArgumentError) as error:
         raise UnprovableError(str(error)) from error
     formats = any(node.args.get("format") is not None for node in tree.walk())
@@ -100,13 +97,13 @@ def _taken_apart(facts: Mapping[str, Any]) -> Meaning:
     return Meaning(block, columns, tuple(literals), _streams(tree, inputs), tuple(taker.outer))
 
 
-def _streams(tree: exp.Query, inputs: Mapping[str, Mapping[str, Any]]) -> tuple[str, ...]:
+def _streams(tree: exp.Query, inputs: Mapping[str, StateInput]) -> tuple[str, ...]:
     streams = []
     for table in tree.find_all(exp.Table):
         item = inputs.get(".".join(part.name for part in table.parts).lower())
-        if item is not None and item["stream"]:
+        if item is not None and item.stream:
             place = min(part.meta.get("start", 0) for part in table.find_all(exp.Identifier))
-            streams.append((table.find_ancestor(exp.CTE) is None, place, str(item["name"])))
+            streams.append((table.find_ancestor(exp.CTE) is None, place, item.name))
     order = tuple(dict.fromkeys(name for *_, name in sorted(streams)))
     clauses = list(tree.find_all(exp.With))
     if len(order) > 1 and any(clause.parent is not tree for clause in clauses):
@@ -114,37 +111,38 @@ def _streams(tree: exp.Query, inputs: Mapping[str, Mapping[str, Any]]) -> tuple[
     return order
 
 
-def _input(item: Mapping[str, Any]) -> InputColumns:
-    if item["columns"] is None:
+def _input(item: StateInput) -> InputColumns:
+    if item.columns is None:
         raise UnprovableError("columns are not known")
-    columns = {str(name).lower(): (str(name), kind) for name, kind in item["columns"]}
-    time = str((item.get("watermark") or {}).get("column") or "")
-    streaming, dedup = bool(item["stream"]), bool(item.get("dedup"))
-    return InputColumns(str(item["view"]), tuple(columns.values()), event_time=time, streaming=streaming, dedup=dedup)
+    columns = {name.lower(): (name, kind) for name, kind in item.columns}
+    time = item.watermark.column if item.watermark else ""
+    return InputColumns(
+        item.view, tuple(columns.values()), event_time=time, streaming=item.stream, dedup=bool(item.dedup)
+    )
 
 
-def _bound(tree: exp.Expr) -> BoundExpression:
+def _bound_expression(tree: exp.Expr) -> BoundExpression:
     pairs = tree.find(exp.EQ, exp.NullSafeEQ, exp.In) is not None
     pairs = pairs and len({column.table for column in tree.find_all(exp.Column)}) > 1
     return BoundExpression(key_of(tree), text_of(tree), tuple(dict.fromkeys(key_of(c) for c in calls(tree))), pairs)
 
 
 class _Wanted(NamedTuple):
-    """The columns of a plan that are needed above it: `all`, and those `shown`, not only looked at by filters.
+    """The columns of a plan that are needed above it: `all`, and those `visible`, not only looked at by filters.
 
     What a filter alone looks at is dropped where the filter moves to, below a join or not: that depends on the filters,
     which are compared by themselves.
     """
 
     all: frozenset[int]
-    shown: frozenset[int]
+    visible: frozenset[int]
 
 
-def _asked(plan: p.LogicalPlan, columns: _Wanted) -> tuple[_Wanted, ...]:
-    every, shown = (next(iter(needed(plan, ids)))[1] for ids in columns)
+def _needed_of_children(plan: p.LogicalPlan, columns: _Wanted) -> tuple[_Wanted, ...]:
+    every, visible = (next(iter(needed_columns(plan, ids)))[1] for ids in columns)
     if isinstance(plan, p.Filter) and not isinstance(plan.node, exp.Having):
-        shown = (columns.shown & frozenset(column.id for column in plan.child.columns),)
-    return tuple(map(_Wanted, every, shown))
+        visible = (columns.visible & frozenset(column.id for column in plan.child.columns),)
+    return tuple(map(_Wanted, every, visible))
 
 
 @dataclass(slots=True)
@@ -152,7 +150,7 @@ class _Taker:
     """Takes a lowered query apart."""
 
     query: BoundQuery
-    inputs: Mapping[str, Mapping[str, Any]]
+    inputs: Mapping[str, StateInput]
     sql: str
     calls: Mapping[int, WrittenCall]
     names: dict[str, int] = field(default_factory=dict)
@@ -161,8 +159,8 @@ class _Taker:
     def block(self, plan: p.LogicalPlan, needed: _Wanted) -> tuple[Block, _Trees]:  # noqa: PLR0911 - one a step
         """The blocks of a plan of which some columns are wanted, and the expressions of its columns."""
         while isinstance(plan, (p.With, p.Ref)):
-            plan = p.in_place(plan) if isinstance(plan, p.Ref) else p.executed(plan)[0]
-        of_children = _asked(plan, needed)
+            plan = p.in_place(plan) if isinstance(plan, p.Ref) else p.executed_children(plan)[0]
+        of_children = _needed_of_children(plan, needed)
         match plan:
             case p.SourcePlan():
                 return self._read(plan, needed.all)
@@ -171,7 +169,7 @@ class _Taker:
             case p.Filter():
                 block, trees = self.block(plan.child, of_children[0])
                 bind = partial(self._bind, trees=trees)
-                return _filtered(block, map(_bound, self._conditions(plan.conditions, bind))), trees
+                return _with_filter(block, map(_bound_expression, self._conditions(plan.conditions, bind))), trees
             case p.Projection():
                 block, trees = self.block(plan.child, of_children[0])
                 return block, self._projected(plan, block, trees, needed.all)
@@ -189,111 +187,121 @@ class _Taker:
         if plan.open or not plan.name:
             raise UnprovableError("an unknown relation")
         facts = self.inputs[plan.name]
-        name = str(facts["name"])
+        name = facts.name
         number = self.names[name] = self.names.get(name, 0) + 1
-        shown = self._shown(name) + (f"#{number}" if number > 1 else "")
-        mark = facts.get("watermark") or {}
-        used = columns_named(str(mark.get("expression") or "")) | {one.lower() for one in facts.get("dedup") or ()}
+        relation = self._short_name(name) + (f"#{number}" if number > 1 else "")
+        mark = facts.watermark or _NO_WATERMARK
+        used_names = columns_named(mark.expression) | {one.lower() for one in facts.dedup}
         # Of JSON, `A` and `a` are two columns.
-        written = {str(n).lower(): str(n) for n, _ in facts["columns"]} if facts.get("exact") else {}
+        written = {n.lower(): n for n, _ in facts.columns or ()} if facts.exact else {}
         # A column of an upstream table that has another name now is the same column.
-        now = {**{c.name: written.get(c.name, c.name) for c in plan.columns}, **facts.get("renamed", {})}
-        columns = [(now[c.name], c.type) for c in plan.columns if c.id in needed or c.name in used]
+        now = {**{c.name: written.get(c.name, c.name) for c in plan.columns}, **facts.renamed}
+        columns = [(now[c.name], c.type) for c in plan.columns if c.id in needed or c.name in used_names]
         block = Block(
             "read",
             plan.streaming,
             name=name,
             columns=tuple(sorted(columns)),
-            watermark=str(mark.get("expression") or now.get(mark.get("column"), mark.get("column")) or ""),
-            delay=int(mark.get("delay") or 0),
-            dedup=tuple(sorted(now.get(column.lower(), column.lower()) for column in facts.get("dedup") or ())),
+            watermark=mark.expression or now.get(mark.column, mark.column),
+            delay=int(mark.delay),
+            dedup=tuple(sorted(now.get(column.lower(), column.lower()) for column in facts.dedup)),
         )
-        return block, {c.id: _read_column(c, now[c.name], shown, mark) for c in plan.columns}
+        return block, {c.id: _read_column(c, now[c.name], relation, mark) for c in plan.columns}
 
-    def _shown(self, name: str) -> str:
+    def _short_name(self, name: str) -> str:
         """The last part of the name of an input, where no other input has the same."""
         short = name.rsplit(".", 1)[-1]
-        others = {str(item["name"]) for item in self.inputs.values()} - {name}
-        return name if any(other.rsplit(".", 1)[-1] == short for other in others) else short
+        other_inputs = {item.name for item in self.inputs.values()} - {name}
+        return name if any(other.rsplit(".", 1)[-1] == short for other in other_inputs) else short
 
     def _projected(self, plan: p.Projection, block: Block, trees: _Trees, needed: frozenset[int]) -> _Trees:
-        made: _Trees = dict(trees)
+        own_trees: _Trees = dict(trees)
         for column in plan.columns:
             if column.id in trees or column.id not in needed:
                 continue
-            if column.id in self.query.noted.made:
-                made[column.id] = self._bind(self.query.noted.made[column.id], trees)
+            if column.id in self.query.noted.column_expressions:
+                own_trees[column.id] = self._bind(self.query.noted.column_expressions[column.id], trees)
             elif column.copy_of in trees:
-                made[column.id] = trees[column.copy_of]
+                own_trees[column.id] = trees[column.copy_of]
             else:
                 (below,) = dict(plan.sources)[column.id]
-                made[column.id] = trees[below]
-        if any(tree.find(exp.Window) is not None for tree in made.values()):
+                own_trees[column.id] = trees[below]
+        if any(tree.find(exp.Window) is not None for tree in own_trees.values()):
             raise UnprovableError("OVER")
         if block.kind == "group" and isinstance(plan.node, exp.Select) and plan.node is not _select(block):
-            self.outer.append(self._selected(plan.node, [made.get(c.id) for c in plan.columns], ()))
-        return made
+            self.outer.append(self._selected(plan.node, [own_trees.get(c.id) for c in plan.columns], ()))
+        return own_trees
 
     def _having(self, plan: p.Filter, needed: _Wanted) -> tuple[Block, _Trees]:
         if not isinstance(plan.child, p.Aggregate):
             raise UnprovableError("HAVING over something else")
         condition = plan.node.this.unnest()
         parts = [part.unnest() for part in condition.flatten()] if isinstance(condition, exp.And) else [condition]
-        used = frozenset(self.query.noted.plan_names[id(c)].column.id for c in condition.find_all(exp.Column))
-        return self._group(plan.child, _Wanted(needed.all | used, needed.shown | used), parts)
+        used_ids = frozenset(self.query.noted.plan_names[id(c)].column.id for c in condition.find_all(exp.Column))
+        return self._group(plan.child, _Wanted(needed.all | used_ids, needed.visible | used_ids), parts)
 
     def _group(self, plan: p.Aggregate, needed: _Wanted, having: Sequence[exp.Expr]) -> tuple[Block, _Trees]:
         clause = plan.node
         if isinstance(clause, exp.Group) and any(clause.args.get(k) for k in ("rollup", "cube", "grouping_sets")):
             raise UnprovableError("grouping sets")
-        below, trees = self.block(plan.child, _asked(plan, needed)[0])
+        below, trees = self.block(plan.child, _needed_of_children(plan, needed)[0])
         select = clause if isinstance(clause, exp.Select) else clause.parent
         if not isinstance(select, exp.Select):
             raise UnprovableError("a GROUP BY without SELECT")
-        keys = _kept([self._key(key, trees) for key in plan.keys])
+        keys = _grouping_keys([self._key(key, trees) for key in plan.keys])
         grouped = {key_of(key) for key in keys}
-        made: _Trees = {}
+        group_trees: _Trees = {}
         for column in plan.columns:
             if column.id in needed.all:
-                tree = trees[column.id] if column.id in trees else self._bind(self.query.noted.made[column.id], trees)
-                made[column.id] = wrapped(tree, grouped)
-                if has_loose(made[column.id]):
+                tree = (
+                    trees[column.id]
+                    if column.id in trees
+                    else self._bind(self.query.noted.column_expressions[column.id], trees)
+                )
+                group_trees[column.id] = wrap_group_results(tree, grouped)
+                if has_loose(group_trees[column.id]):
                     raise UnprovableError("a column that is not grouped by")
         for key in plan.keys:
             if key.column is not None and key.column.id in trees:
-                made.setdefault(key.column.id, wrapped(trees[key.column.id], grouped))
+                group_trees.setdefault(key.column.id, wrap_group_results(trees[key.column.id], grouped))
         bound = (self._bind(part, trees) for part in having)
-        conditions = [wrapped(part, grouped) for tree in bound for part in conjuncts(tree)]
+        conditions = [wrap_group_results(part, grouped) for tree in bound for part in conjuncts(tree)]
         if any(has_loose(tree) for tree in conditions):
             raise UnprovableError("a column that is not grouped by")
         order = select.args.get("order")
-        ordered = [wrapped(self._bind(o.this, trees), grouped) for o in order.expressions] if order is not None else []
-        items = [made.get(column.id) for column in plan.columns]
-        held = {key_of(a): a for tree in (*items, *conditions, *ordered) for a in _calls(tree)}
+        ordered = (
+            [wrap_group_results(self._bind(o.this, trees), grouped) for o in order.expressions]
+            if order is not None
+            else []
+        )
+        items = [group_trees.get(column.id) for column in plan.columns]
+        aggregates = {key_of(a): a for tree in (*items, *conditions, *ordered) for a in _calls(tree)}
         rest = tuple(dict.fromkeys(key_of(a) for tree in (*conditions, *ordered) for a in _calls(tree)))
         block = Block(
             "group",
             plan.streaming,
             children=(below,),
-            keys=tuple(_bound(bare(key)) for key in keys),
-            aggregates=tuple(_bound(bare(tree)) for tree in held.values()),
-            event_time=any(_timed(key) for key in plan.keys),
+            keys=tuple(_bound_expression(bare(key)) for key in keys),
+            aggregates=tuple(_bound_expression(bare(tree)) for tree in aggregates.values()),
+            event_time=any(_has_event_time(key) for key in plan.keys),
             gap=next((gap for key in keys if (gap := gap_of(key))), ""),
             size=_tumbling(keys),
             select=self._selected(select, items, rest),
         )
-        return _filtered(block, map(_bound, conditions)), made
+        return _with_filter(block, map(_bound_expression, conditions)), group_trees
 
     def _selected(self, select: exp.Select, items: Sequence[exp.Expr | None], rest: tuple[str, ...]) -> Selected:
-        named = tuple(tuple(dict.fromkeys(key_of(a) for a in _calls(tree))) for tree in items)
-        return Selected(select, named, rest, tuple(self._needs(select)))
+        aggregate_keys = tuple(tuple(dict.fromkeys(key_of(a) for a in _calls(tree))) for tree in items)
+        return Selected(select, aggregate_keys, rest, tuple(self._needs(select)))
 
     def _needs(self, select: exp.Select) -> Iterator[frozenset[int]]:
         """For each item of a SELECT those whose aliases it uses."""
         aliases = [item.alias.lower() for item in select.expressions]
         for number, item in enumerate(select.expressions):
-            found = ((column, self.query.noted.plan_names.get(id(column))) for column in item.find_all(exp.Column))
-            names = {column.parts[0].name.lower() for column, one in found if one is not None and one.alias}
+            named_columns = (
+                (column, self.query.noted.plan_names.get(id(column))) for column in item.find_all(exp.Column)
+            )
+            names = {column.parts[0].name.lower() for column, one in named_columns if one is not None and one.alias}
             # Where two have a name, which one is meant is not looked for: it stays behind both.
             yield frozenset(i for i in range(number) if aliases[i] in names)
 
@@ -308,7 +316,7 @@ class _Taker:
             limit = plan.node.args.get("expression")
             if not isinstance(plan.node, exp.Limit) or not isinstance(limit, exp.Literal):
                 raise UnprovableError("a limit that is not a number")
-            return Block("limit", plan.streaming, children=(below,), on=(_bound(limit),)), trees
+            return Block("limit", plan.streaming, children=(below,), on=(_bound_expression(limit),)), trees
         if isinstance(plan, p.SortPlan):
             ordered = [(o, self._bind(o.this, trees)) for o in plan.node.expressions if isinstance(o, exp.Ordered)]
             on = tuple(BoundExpression(f"{key_of(t)} {o.args.get('desc')} {o.args.get('nulls_first')}", text_of(t))
@@ -316,44 +324,45 @@ class _Taker:
             return Block("sort", plan.streaming, children=(below,), on=on), trees
         own = [trees[column.id] for column in plan.columns]
         event_time = any(column.watermark for column in plan.columns)
-        made = {column.id: exp.Paren(this=trees[column.id].copy()) for column in plan.columns}
-        keys = tuple(map(_bound, own))
-        return Block("distinct", plan.streaming, children=(below,), keys=keys, event_time=event_time), {**made}
+        key_trees = {column.id: exp.Paren(this=trees[column.id].copy()) for column in plan.columns}
+        keys = tuple(map(_bound_expression, own))
+        return Block("distinct", plan.streaming, children=(below,), keys=keys, event_time=event_time), {**key_trees}
 
     def _join(self, plan: p.Join, of_children: tuple[_Wanted, ...]) -> tuple[Block, _Trees]:
         if plan.lateral:
             raise UnprovableError("a lateral join")
         sides = [self.block(child, ids) for child, ids in zip(plan.children, of_children, strict=True)]
-        trees = {number: _of_side(tree) for _, made in sides for number, tree in made.items()}
-        on = tuple(map(_bound, self._conditions(plan.conditions, partial(self._bind, trees=trees))))
+        trees = {number: _of_side(tree) for _, side_trees in sides for number, tree in side_trees.items()}
+        on = tuple(map(_bound_expression, self._conditions(plan.conditions, partial(self._bind, trees=trees))))
         carried: tuple[tuple[BoundExpression, ...], ...] = ()
         if all(child.streaming for child in plan.children):
             pairs = zip(plan.children, of_children, strict=True)
             carried = tuple(
-                tuple(_bound(trees[c.id]) for c in child.columns if c.id in ids.shown) for child, ids in pairs
+                tuple(_bound_expression(trees[c.id]) for c in child.columns if c.id in ids.visible)
+                for child, ids in pairs
             )
         children = tuple(block for block, _ in sides)
         return Block("join", plan.streaming, children=children, name=plan.kind, on=on, carried=carried), trees
 
     def _union(self, plan: p.UnionPlan, of_children: tuple[_Wanted, ...]) -> tuple[Block, _Trees]:
         sides = [self.block(child, ids) for child, ids in zip(plan.children, of_children, strict=True)]
-        made: _Trees = {}
+        union_trees: _Trees = {}
         pairs = zip(plan.columns, *(child.columns for child in plan.children), strict=True)
         for column, *below in pairs:
             parts = [trees[c.id] for (_, trees), c in zip(sides, below, strict=True) if c.id in trees]
             if len(parts) == len(sides):
-                made[column.id] = exp.Paren(this=exp.Tuple(expressions=[part.copy() for part in parts]))
-        return Block("union", plan.streaming, children=tuple(block for block, _ in sides)), made
+                union_trees[column.id] = exp.Paren(this=exp.Tuple(expressions=[part.copy() for part in parts]))
+        return Block("union", plan.streaming, children=tuple(block for block, _ in sides)), union_trees
 
     def _conditions(self, conditions: tuple[p.Condition, ...], bind: Any) -> list[exp.Expr]:
         bound: dict[int, exp.Expr] = {}
         for condition in conditions:
-            left, right = condition.left, condition.right
+            left_side, right_side = condition.left_side, condition.right_side
             if isinstance(condition.node, (exp.Identifier, exp.Join)):
-                if left is None or right is None or left.column is None or right.column is None:
+                if left_side is None or right_side is None or left_side.column is None or right_side.column is None:
                     raise UnprovableError("a condition without columns")
                 trees = bind.keywords["trees"]
-                pair = [trees[column.id].copy() for column in (left.column, right.column)]
+                pair = [trees[column.id].copy() for column in (left_side.column, right_side.column)]
                 bound[len(bound)] = exp.EQ(this=pair[0], expression=pair[1])
             else:
                 bound.setdefault(id(condition.node), bind(condition.node))
@@ -371,20 +380,20 @@ class _Taker:
             ref = self.query.noted.refs.get(id(node))
             if ref is not None and ref.is_parameter:
                 return node.copy()
-            return self._named(self.query.noted.plan_names[id(node)], trees)
+            return self._column_tree(self.query.noted.plan_names[id(node)], trees)
         if isinstance(node, exp.Struct):
             aliased = self.sql[node.meta["start"] :].lower().startswith("struct") if "start" in node.meta else True
             return exp.Struct(expressions=[self._field(p, trees, aliased=aliased) for p in node.expressions])
-        return normal(self._made(node, trees))
+        return normal_form(self._bound_call(node, trees))
 
-    def _made(self, node: exp.Expr, trees: _Trees) -> exp.Expr:
+    def _bound_call(self, node: exp.Expr, trees: _Trees) -> exp.Expr:
         """A call of bound arguments; what sqlglot's class does not say of it is said beside them."""
-        made = node.__class__(**{key: self._part(value, trees) for key, value in node.args.items()})
-        if isinstance(made, (exp.Anonymous, exp.Var)) and isinstance(made.this, str):
-            made.set("this", made.this.lower())
-        for key, said in said_beside(node, self.calls, self.sql).items():
-            made.set(key, said)
-        return made
+        call = node.__class__(**{key: self._part(value, trees) for key, value in node.args.items()})
+        if isinstance(call, (exp.Anonymous, exp.Var)) and isinstance(call.this, str):
+            call.set("this", call.this.lower())
+        for key, argument in said_beside(node, self.calls, self.sql).items():
+            call.set(key, argument)
+        return call
 
     def _field(self, part: exp.Expr, trees: _Trees, *, aliased: bool) -> exp.Expr:
         """A field of a struct with the name that it has where it is written."""
@@ -408,26 +417,28 @@ class _Taker:
             return value.copy()
         return self._bind(value, trees) if isinstance(value, exp.Expr) else value
 
-    def _named(self, found: p.PlanName, trees: _Trees) -> exp.Expr:
-        number = found.column.id
-        tree = trees[number].copy() if number in trees else self._bind(self.query.noted.made[number], trees)
-        for name in path_of(found, certain=True):
+    def _column_tree(self, plan_name: p.PlanName, trees: _Trees) -> exp.Expr:
+        number = plan_name.column.id
+        tree = (
+            trees[number].copy() if number in trees else self._bind(self.query.noted.column_expressions[number], trees)
+        )
+        for name in path_of(plan_name, certain=True):
             tree = exp.Dot(this=tree, expression=exp.to_identifier(name))
         return tree
 
 
-def _read_column(column: p.PlanColumn, name: str, relation: str, mark: Mapping[str, Any]) -> exp.Expr:
+def _read_column(column: p.PlanColumn, name: str, relation: str, mark: StateWatermark) -> exp.Expr:
     """A column of an input; that of a watermark which is computed there is what makes it, whatever its name."""
-    made = exp.column(name, table=relation)
-    made.meta[TYPE] = spark_types.normal(column.type)
-    if column.name == mark.get("column"):
-        made.meta[EVENT_TIME] = True
-        if mark.get("expression"):
-            made.this.meta[MADE] = str(mark["expression"])
-    return made
+    column_tree = exp.column(name, table=relation)
+    column_tree.meta[TYPE] = spark_types.normal(column.type)
+    if column.name == mark.column:
+        column_tree.meta[EVENT_TIME] = True
+        if mark.expression:
+            column_tree.this.meta[MADE] = mark.expression
+    return column_tree
 
 
-def _filtered(block: Block, conditions: Iterable[BoundExpression]) -> Block:
+def _with_filter(block: Block, conditions: Iterable[BoundExpression]) -> Block:
     where = {item.key: item for item in (*block.where, *conditions)}
     return replace(block, where=tuple(where.values()))
 
@@ -437,15 +448,15 @@ def _of_side(tree: exp.Expr) -> exp.Expr:
     return tree if isinstance(tree, (exp.Column, exp.Paren)) else exp.Paren(this=tree.copy())
 
 
-def _kept(keys: Sequence[exp.Expr]) -> list[exp.Expr]:
+def _grouping_keys(keys: Sequence[exp.Expr]) -> list[exp.Expr]:
     """The keys by which Spark groups: without literals, as long as there is another key, and without repetitions."""
     varying = [key for key in keys if not is_constant(key)]
     if keys and not varying:
         return [exp.Literal.number(0)]
-    kept: dict[str, exp.Expr] = {}
+    key_by_text: dict[str, exp.Expr] = {}
     for key in varying:
-        kept.setdefault(key_of(key), key)
-    return list(kept.values())
+        key_by_text.setdefault(key_of(key), key)
+    return list(key_by_text.values())
 
 
 def _tumbling(keys: Iterable[exp.Expr]) -> str:
@@ -462,7 +473,7 @@ def _select(block: Block) -> exp.Select | None:
     return block.select.node if block.select is not None else None
 
 
-def _timed(key: p.Key) -> bool:
+def _has_event_time(key: p.Key) -> bool:
     return key.column is not None and key.column.watermark
 
 

@@ -13,9 +13,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from engine.compile.nodes.facts import StateInput
+
 Tree = list[Any]
 Groups = tuple[tuple[Tree, ...], ...]
-Inputs = Sequence[Mapping[str, Any]]
+Inputs = Sequence[StateInput]
 _Names = Sequence[tuple[str, Mapping[str, str]]]
 
 COLUMN: Final = "column"
@@ -34,7 +36,7 @@ def told_apart(calls: Sequence[tuple[Tree, int]], texts: Callable[[], Mapping[in
         calls: the tree of each, with its id.
         texts: gives Spark's texts by id; asked where two trees are alike.
     """
-    alike = _repeated([tree for tree, _ in calls])
+    alike = _repeated_trees([tree for tree, _ in calls])
     if not any(alike):
         return tuple(tree for tree, _ in calls)
     written = texts()
@@ -43,31 +45,31 @@ def told_apart(calls: Sequence[tuple[Tree, int]], texts: Callable[[], Mapping[in
         for (tree, number), several in zip(calls, alike, strict=True)
     ]
     return tuple(
-        [_ALIKE, {}, [tree]] if several else tree for tree, several in zip(trees, _repeated(trees), strict=True)
+        [_ALIKE, {}, [tree]] if several else tree for tree, several in zip(trees, _repeated_trees(trees), strict=True)
     )
 
 
-def _repeated(trees: Sequence[Tree]) -> list[bool]:
+def _repeated_trees(trees: Sequence[Tree]) -> list[bool]:
     keys = [json.dumps(tree, sort_keys=True) for tree in trees]
     count = Counter(keys)
     return [count[key] > 1 for key in keys]
 
 
-def same_order(stored: Groups, inputs_then: Inputs, now: Groups, inputs_now: Inputs) -> bool | None:
+def same_order(stored_groups: Groups, inputs_then: Inputs, now: Groups, inputs_now: Inputs) -> bool | None:
     """Return whether a query has its aggregates in the order of a state; None if that is not certain.
 
     Args:
-        stored: the groups of the state.
+        stored_groups: the groups of the state.
         inputs_then: what the query read with which they were recorded, with the names of now.
         now: the groups of the query.
         inputs_now: what it reads.
     """
-    if [len(group) for group in stored] != [len(group) for group in now]:
+    if [len(group) for group in stored_groups] != [len(group) for group in now]:
         return False
     names = _names(inputs_then), _names(inputs_now)
     verdicts = [
-        _same_group([_compared(tree, names[0]) for tree in before], [_compared(tree, names[1]) for tree in after])
-        for before, after in zip(stored, now, strict=True)
+        _same_group([_comparable(tree, names[0]) for tree in before], [_comparable(tree, names[1]) for tree in after])
+        for before, after in zip(stored_groups, now, strict=True)
     ]
     return False if False in verdicts else None if None in verdicts else True
 
@@ -81,7 +83,7 @@ class _Compared:
     certain: bool
 
 
-def _compared(tree: Tree, names: _Names) -> _Compared:
+def _comparable(tree: Tree, names: _Names) -> _Compared:
     call = tree
     while call[0] in {_WRITTEN, _ALIKE}:
         call = call[2][0]
@@ -89,14 +91,14 @@ def _compared(tree: Tree, names: _Names) -> _Compared:
     return _Compared(_key(tree, names), head, tree[0] != _ALIKE)
 
 
-def _same_group(stored: Sequence[_Compared], now: Sequence[_Compared]) -> bool | None:
+def _same_group(stored_group: Sequence[_Compared], now: Sequence[_Compared]) -> bool | None:
     """Whether two lists of the same aggregates have one order.
 
     What Spark has in another form now (its optimiser folds constants, say) is known by its function, where that is
     there once.
     """
-    changed = [(one, other) for one, other in zip(stored, now, strict=True) if one.key != other.key]
-    certain = all(one.certain for one in (*stored, *now))
+    changed = [(one, other) for one, other in zip(stored_group, now, strict=True) if one.key != other.key]
+    certain = all(one.certain for one in (*stored_group, *now))
     if not changed:
         return True if certain else None
     before, after = ([pair[side] for pair in changed] for side in (0, 1))
@@ -110,21 +112,20 @@ def _same_group(stored: Sequence[_Compared], now: Sequence[_Compared]) -> bool |
 
 def _names(inputs: Inputs) -> _Names:
     """For each input a name that no other has, and the names of now of its columns that are called otherwise."""
-    seen: Counter[str] = Counter()
-    found = []
+    counts: Counter[str] = Counter()
+    names = []
     for item in inputs:
-        name = str(item["name"])
-        seen[name] += 1
-        found.append((f"{name} {seen[name]}", item.get("renamed") or {}))
-    return found
+        counts[item.name] += 1
+        names.append((f"{item.name} {counts[item.name]}", item.renamed))
+    return names
 
 
 def _key(tree: Any, names: _Names) -> str:
     """A text that is equal for equal trees; what Spark itself treats alike (Canonicalize) has one text."""
     if tree[0] == COLUMN:
         _, number, name, reading = tree
-        known, renamed = names[number]
-        return json.dumps([known, renamed.get(name.lower(), name).lower(), reading])
+        input_name, renamed = names[number]
+        return json.dumps([input_name, renamed.get(name.lower(), name).lower(), reading])
     kind, fields, children = tree
     if kind in _JUNCTIONS:
         return f"{kind}{sorted({_key(part, names) for part in _parts(tree)})}"

@@ -11,9 +11,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from sqlglot import exp
-from sqlglot.tokens import Token, TokenType  # type: ignore[attr-defined]
+from sqlglot.tokens import Token  # type: ignore[attr-defined]
 
 from engine.compile.sql.dialect import tokenize
+from engine.compile.sql.lexer.tokens import TokenType
 from engine.compile.types.builtin_functions import SYNONYMS
 
 # Functions that name the fields of what they make after the columns that they are given.
@@ -62,10 +63,12 @@ def written_calls(sql: str) -> dict[int, WrittenCall]:
                 outer.arguments[-1].append(token)
         if token.token_type in _OPENING:
             called = before is not None and token.token_type is TokenType.L_PAREN
-            made = WrittenCall(sql[before.start : before.end + 1].lower()) if called and before is not None else None
-            if made is not None and before is not None:
-                calls[before.start] = made
-            opened.append(made)
+            new_call = (
+                WrittenCall(sql[before.start : before.end + 1].lower()) if called and before is not None else None
+            )
+            if new_call is not None and before is not None:
+                calls[before.start] = new_call
+            opened.append(new_call)
         before = token
     if any(len(call.arguments) > _CUT.get(call.name.strip("`"), len(call.arguments)) for call in calls.values()):
         raise LostArgumentError("an argument is not read")
@@ -86,30 +89,30 @@ def said_beside(node: exp.Expr, calls: Mapping[int, WrittenCall], sql: str, *, b
     """
     call = calls.get(node.meta.get("start", -1))
     if not isinstance(node, exp.Func) or call is None or isinstance(node, _ONE):
-        return {"names": names} if (names := _named(node)) else {}
+        return {"names": names} if (names := _named_columns(node)) else {}
     # In backticks it is not the syntax that Spark has for some functions, such as timestampadd(hour, 1, ts).
     name = SYNONYMS.get(call.name, call.name)
     own = type(node).sql_names()[0].lower() if type(node) is not exp.Anonymous else name
-    said = {"called": "" if name == own else name, "given": _given(node, call, sql, bound=bound)}
-    return {key: value for key, value in {**said, "names": _named(node)}.items() if value}
+    call_parts = {"called": "" if name == own else name, "given": _unread_arguments(node, call, sql, bound=bound)}
+    return {key: value for key, value in {**call_parts, "names": _named_columns(node)}.items() if value}
 
 
-def _given(node: exp.Func, call: WrittenCall, sql: str, *, bound: bool) -> list[str]:
+def _unread_arguments(node: exp.Func, call: WrittenCall, sql: str, *, bound: bool) -> list[str]:
     """The arguments that are not in the tree, as they are written."""
     places = {part.meta["start"] for part in node.walk() if "start" in part.meta and part is not node}
     words = {part.name.lower() for part in node.walk() if isinstance(part, exp.Var)}
-    found = []
+    texts = []
     for tokens in call.arguments:
         text = sql[tokens[0].start : tokens[-1].end + 1] if tokens else ""
         if not text or text == "*" or text.lower() in words or any(token.start in places for token in tokens):
             continue
         if bound and any(token.token_type in {TokenType.VAR, TokenType.IDENTIFIER} for token in tokens):
             raise LostArgumentError(text)
-        found.append(text)
-    return found
+        texts.append(text)
+    return texts
 
 
-def _named(node: exp.Expr) -> list[str]:
+def _named_columns(node: exp.Expr) -> list[str]:
     """The names of columns that a call makes a part of its value."""
     name = (node.name if isinstance(node, exp.Anonymous) else node.sql_name()) if isinstance(node, exp.Func) else ""
     if not isinstance(node, exp.Tuple) and name.lower() not in _NAMES:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sqlglot import exp
-
 from engine.compile.nodes.query_finding import QueryFinding
+from engine.compile.sql.aggregates import distinct_parts, has_sets, is_extreme, leaves_out
 from engine.compile.streaming import pasteable_fixes
 from engine.compile.streaming.query_plan.logical_plan import (
     Aggregate,
@@ -14,7 +13,7 @@ from engine.compile.streaming.query_plan.logical_plan import (
     Key,
     LogicalPlan,
     PlanColumn,
-    executed,
+    executed_children,
     walk,
 )
 from engine.compile.streaming.query_plan.stream_facts import StreamQuery, error, warning
@@ -55,11 +54,11 @@ def domains(query: StreamQuery) -> Iterator[QueryFinding]:
 
 def _distinct_calls(step: Aggregate) -> Iterator[QueryFinding]:
     for call in step.distinct:
-        shown = call.sql(dialect="spark", comments=False)
-        message = f"{shown} is not supported on streams"
-        inner = ", ".join(part.sql(dialect="spark", comments=False) for part in _distinct_parts(call)) or "x"
+        call_text = call.sql(dialect="spark", comments=False)
+        message = f"{call_text} is not supported on streams"
+        inner = ", ".join(part.sql(dialect="spark", comments=False) for part in distinct_parts(call)) or "x"
         hint = f"Use approx_count_distinct({inner}), or size(collect_set({inner})) for the exact number."
-        if isinstance(call, (exp.Max, exp.Min)):
+        if is_extreme(call):
             hint = f"Remove DISTINCT: {call.key}() is the same without it."
         yield error("agg-distinct", message, hint, call)
 
@@ -69,18 +68,18 @@ def _append_key(step: Aggregate, *, first: bool) -> Iterator[QueryFinding]:
         return
     # Spark asks the first aggregate before it starts; in the others, as they run, a field of a struct is its column.
     # Grouping sets make columns of their keys at once.
-    looks_through = not first or step.node.find(exp.Rollup, exp.Cube, exp.GroupingSets) is not None
+    looks_through = not first or has_sets(step.node)
     if looks_through and any(key.inherits is not None and key.inherits.watermark for key in step.keys):
         return
     marked = sorted({c.name for c in step.child.columns if c.watermark})
-    lost = next((key for key in step.keys if key.lost is not None), None)
+    lost_key = next((key for key in step.keys if key.watermark_lost_at is not None), None)
     windows = [key for key in step.keys if key.column is not None and key.column.window]
-    chained = _chained(step)
-    if lost is not None and lost.lost is not None:
-        shown = lost.lost.sql(dialect="spark", comments=False)
-        message = f"'{shown}' loses the watermark: only the column itself and windows over it keep it"
+    chained = _hint_of_chain(step)
+    if lost_key is not None and lost_key.watermark_lost_at is not None:
+        key_text = lost_key.watermark_lost_at.sql(dialect="spark", comments=False)
+        message = f"'{key_text}' loses the watermark: only the column itself and windows over it keep it"
         hint = chained or "Group by a window over the column itself, declared in the header under windows:."
-        yield error("agg-key-lost-watermark", message, hint, lost.lost)
+        yield error("agg-key-lost-watermark", message, hint, lost_key.watermark_lost_at)
     elif windows:
         session = windows[0].column is not None and windows[0].column.window == "session"
         code = "session-no-watermark" if session else "window-no-watermark"
@@ -93,7 +92,7 @@ def _append_key(step: Aggregate, *, first: bool) -> Iterator[QueryFinding]:
         yield error("agg-needs-event-time", message, hint, step.node)
 
 
-def _chained(step: Aggregate) -> str:
+def _hint_of_chain(step: Aggregate) -> str:
     """How a result of windows is aggregated again; empty where no input groups by a window."""
     if not any(
         key.column is not None and key.column.window
@@ -114,7 +113,7 @@ def _chained(step: Aggregate) -> str:
 def _run(plan: LogicalPlan) -> Iterator[LogicalPlan]:
     """A plan and what it reads as it runs, with CTEs in place."""
     yield plan
-    for child in executed(plan):
+    for child in executed_children(plan):
         yield from _run(child)
 
 
@@ -141,18 +140,18 @@ def _sessions(query: StreamQuery, step: LogicalPlan, keys: tuple[Key, ...], *, f
 def _collations(step: LogicalPlan, keys: tuple[Key, ...]) -> Iterator[QueryFinding]:
     for key in keys:
         kind = key.column.type if key.column is not None else key.type
-        if collated(kind):
+        if is_collated(kind):
             message = "a grouping column with a collation is not supported on streams"
             hint = "Group by lower(s) of a column without collation, or by s collate utf8_binary."
             yield error("collation-key", message, hint, key.node if isinstance(step, Aggregate) else step.node)
 
 
-def collated(kind: str) -> bool:
+def is_collated(kind: str) -> bool:
     """Whether equal values of a type can differ in their bytes."""
     return kind.partition(" collate ")[2] not in {"", "utf8_binary"}
 
 
-def growth(query: StreamQuery) -> Iterator[QueryFinding]:
+def unbounded_groups(query: StreamQuery) -> Iterator[QueryFinding]:
     """Warnings of aggregates that keep state without bound."""
     for step in walk(query.plan):
         if not step.streaming or not isinstance(step, (Aggregate, Distinct)):
@@ -164,7 +163,7 @@ def growth(query: StreamQuery) -> Iterator[QueryFinding]:
         keys = step.keys if isinstance(step, Aggregate) else ()
         times = [key for key in keys if key.column is not None and key.column.watermark]
         if query.mode == "update" and not timed:
-            yield _unbounded(step)
+            yield _unbounded_warning(step)
         if isinstance(step, Aggregate) and step.collects and not any(c is not None and c.window for c in columns):
             message = "the collected values of a group grow without bound"
             yield warning("unbounded-collection", message, "Group by an event-time window as well.", step.collects[0])
@@ -178,7 +177,7 @@ def growth(query: StreamQuery) -> Iterator[QueryFinding]:
             )
 
 
-def _unbounded(step: Aggregate | Distinct) -> QueryFinding:
+def _unbounded_warning(step: Aggregate | Distinct) -> QueryFinding:
     if isinstance(step, Distinct):
         message = "DISTINCT without event time keeps every row in state, without bound"
         return warning("unbounded-distinct", message, "Select a column that has a watermark as well.", step.node)
@@ -190,14 +189,4 @@ def _without(step: Aggregate, keys: list[Key]) -> bool:
     """Whether ROLLUP, CUBE or GROUPING SETS make groups without these keys beside groups with them."""
     if not keys or any(key.always for key in keys):
         return False
-    times = [key.node for key in keys]
-    if step.node.find(exp.Rollup, exp.Cube) is not None:
-        return True
-    sets = [one for clause in step.node.find_all(exp.GroupingSets) for one in clause.expressions]
-    return any(not any(node in times for node in one.walk()) for one in sets)
-
-
-def _distinct_parts(call: exp.Expr) -> list[exp.Expr]:
-    """What is behind DISTINCT in a call, which may be of a function that sqlglot does not know."""
-    found = call.find(exp.Distinct)
-    return list(found.expressions) if found is not None else []
+    return leaves_out(step.node, [key.node for key in keys])

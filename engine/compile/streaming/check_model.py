@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
 
 from engine.compile.columns import InputColumns
 from engine.compile.columns.find_columns import BoundQuery
+from engine.compile.nodes.facts import InputFacts
 from engine.compile.nodes.manifest import Input, Model
 from engine.compile.sql.aggregates import is_stateful
 from engine.compile.sql.dialect import DIALECT, parse_text
@@ -22,6 +22,7 @@ from engine.jinja import Rendered
 ALWAYS = {
     "agg-not-grouped",
     "agg-alias-key",
+    "agg-two-windows",
     "ambiguous-column",
     "subquery-place",
     "subquery-over-union",
@@ -46,7 +47,7 @@ def broken_rules(
         return
     mode: Mode = model.write.output_mode.value if model.write.output_mode else "append"
     if text is None:
-        relations = {item.view: _seen(item, inputs.get(item.node)) for item in model.inputs}
+        relations = {item.view: _input_as_read(item, inputs.get(item.node)) for item in model.inputs}
         findings = check_text(model.sql, relations, mode)
     else:
         findings = check(text[0], mode)
@@ -54,16 +55,16 @@ def broken_rules(
         if finding.code in ALWAYS or (model.streaming and finding.code not in _SAID):
             at = finding.offset
             place = model.positions.locate(model.file, at) if text is None else text[1].location(at)
-            message, hint = (_spoken(line, model) for line in (finding.message, finding.hint))
+            message, hint = (_with_input_names(line, model) for line in (finding.message, finding.hint))
             yield Diagnostic(finding.code, message, hint, finding.level, model.name, place)
 
 
-def reads_state(spelled: str, streams: Iterable[Mapping[str, Any]]) -> bool:
+def reads_state(spelled: str, streams: Iterable[InputFacts]) -> bool:
     """Whether a query keeps state, from the facts of a model: its text in one spelling, and its streams."""
     listed = list(streams)
     tree = parse(spelled).tree
-    names = [f"{kind}{item['name']}" for item in listed for kind in (REF, SOURCE)]
-    return tree is None or is_stateful(QueryNodes.of(tree), names, dedup=any(item.get("dedup") for item in listed))
+    names = [f"{kind}{item.name}" for item in listed for kind in (REF, SOURCE)]
+    return tree is None or is_stateful(QueryNodes.of_tree(tree), names, dedup=any(item.dedup for item in listed))
 
 
 def placeholder(item: Input) -> str:
@@ -71,7 +72,7 @@ def placeholder(item: Input) -> str:
     return f"{REF if item.node.startswith('model.') else SOURCE}{item.name}"
 
 
-def _spoken(text: str, model: Model) -> str:
+def _with_input_names(text: str, model: Model) -> str:
     """The text with the names of temporary views, and what stands for names, turned into those the user wrote."""
     text = spoken(text)
     for name, window in model.windows.items() if "WINDOW(" in text else ():
@@ -82,7 +83,7 @@ def _spoken(text: str, model: Model) -> str:
     return text
 
 
-def _seen(item: Input, columns: InputColumns | None) -> InputColumns:
+def _input_as_read(item: Input, columns: InputColumns | None) -> InputColumns:
     """What the SQL that runs sees of an input: a view that computes the event time."""
     mark = item.watermark if item.stream else None
     pairs = columns.columns if columns is not None else None

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from sqlglot import exp
-
 from engine.compile.columns.plan_values import TIMES
+from engine.compile.sql.query_nodes import TreeNode
 from engine.compile.streaming.query_plan.logical_plan import Join, Side
 
 
-def contradiction(join: Join) -> exp.Expr | None:
+def contradiction(join: Join) -> TreeNode | None:
     """The condition with which the time bounds of a join exclude each other; None: some rows can meet them."""
     least: dict[tuple[int, int], tuple[float, bool]] = {}
     for condition in join.conditions:
-        smaller, greater = condition.left, condition.right
+        smaller, greater = condition.left_side, condition.right_side
         if condition.sign in {">", ">="}:
             smaller, greater = greater, smaller
         elif condition.sign not in {"<", "<="}:

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sqlglot import exp
-
 from engine.compile.nodes.query_finding import QueryFinding
-from engine.compile.streaming.aggregate_rules import collated
+from engine.compile.sql.intervals import adds_dates
+from engine.compile.streaming.aggregate_rules import is_collated
 from engine.compile.streaming.contradictory_bounds import contradiction
 from engine.compile.streaming.query_plan.join_bounds import bounds_state, event_time_equality, separates
 from engine.compile.streaming.query_plan.logical_plan import Aggregate, Distinct, Join, LogicalPlan, walk
 from engine.compile.streaming.query_plan.stream_facts import StreamQuery, error, warning
-from engine.compile.streaming.waiting_rows import fix, reason, shown, waiting_sides
+from engine.compile.streaming.waiting_rows import missing_bound_fix, side_name, waiting_reason, waiting_sides
 
 _NAMES = {
     "left": "left outer", "right": "right outer", "full": "full outer", "semi": "left semi", "anti": "left anti",
@@ -26,9 +25,9 @@ def joins(query: StreamQuery) -> Iterator[QueryFinding]:
             if (place := contradiction(step)) is not None:
                 message = "no rows can match: the time bounds of the join exclude each other"
                 yield warning("join-never-matches", message, "Turn the sign of an interval, or the comparison.", place)
-            if step.left.streaming and step.right.streaming:
+            if step.left_side.streaming and step.right_side.streaming:
                 yield from _streams(query, step)
-            elif step.left.streaming or step.right.streaming:
+            elif step.left_side.streaming or step.right_side.streaming:
                 yield from _static(step)
 
 
@@ -36,18 +35,18 @@ def running_joins(query: StreamQuery) -> Iterator[QueryFinding]:
     """What Spark finds only when the query runs, and what then grows without bound."""
     rejected = {id(step.node) for step in walk(query.plan) if isinstance(step, Join) and _never_closes(step)}
     for step in walk(query.runs):
-        if not isinstance(step, Join) or step.lateral or not (step.left.streaming and step.right.streaming):
+        if not isinstance(step, Join) or step.lateral or not (step.left_side.streaming and step.right_side.streaming):
             continue
         pairs = [c for c in step.conditions if c.sign in {"=", "<=>"} and separates(step, c)]
-        if not pairs and not (step.left.open or step.right.open):
+        if not pairs and not (step.left_side.open or step.right_side.open):
             message = "a join of two streams needs an equality of their columns"
             hint = "Add an equality to ON, such as l.id = r.id."
             yield error("join-no-equality", message, hint, step.node)
         elif query.mode == "append" and id(step.node) not in rejected:
-            yield from _waiting(step)
+            yield from _waiting_rows(step)
         for condition in pairs:
-            sides = (condition.left, condition.right)
-            if any(side is not None and collated(side.type) for side in sides):
+            sides = (condition.left_side, condition.right_side)
+            if any(side is not None and is_collated(side.type) for side in sides):
                 message = "a join column with a collation is not supported on streams"
                 hint = "Join on lower(s) of columns without collation."
                 yield error("collation-key", message, hint, condition.node)
@@ -63,8 +62,8 @@ def _streams(query: StreamQuery, step: Join) -> Iterator[QueryFinding]:
     elif _never_closes(step):
         name = _NAMES[step.kind]
         message = f"a {name} join of two streams needs a time bound in ON: without it an unmatched row is never written"
-        hint = fix(step, [step.left, step.right])
-        if any(c.node.find(exp.TimestampAdd, exp.TsOrDsAdd, exp.DateAdd) is not None for c in step.conditions):
+        hint = missing_bound_fix(step, [step.left_side, step.right_side])
+        if any(adds_dates(condition.node) for condition in step.conditions):
             hint = f"{hint} Write + interval: Spark finds no bound in dateadd()."
         yield error("join-outer-condition", message, hint, step.node)
 
@@ -80,22 +79,24 @@ def _mode(query: StreamQuery, step: Join) -> QueryFinding:
 
 
 def _never_closes(step: Join) -> bool:
-    return step.kind != "inner" and not _closes(step)
+    return step.kind != "inner" and not _releases_rows(step)
 
 
-def _closes(step: Join) -> bool:
+def _releases_rows(step: Join) -> bool:
     """Condition J of the reference: a row of the preserved side is released at some time."""
     if event_time_equality(step):
         return True
-    left_bound = bounds_state(step.left, step.right, step.conditions)
-    right_bound = bounds_state(step.right, step.left, step.conditions)
+    left_bound = bounds_state(step.left_side, step.right_side, step.conditions)
+    right_bound = bounds_state(step.right_side, step.left_side, step.conditions)
     if step.kind in {"left", "semi"}:
         return left_bound
     return right_bound if step.kind == "right" else left_bound or right_bound
 
 
 def _static(step: Join) -> Iterator[QueryFinding]:
-    preserved = {"left": step.left, "semi": step.left, "anti": step.left, "right": step.right}.get(step.kind)
+    preserved = {"left": step.left_side, "semi": step.left_side, "anti": step.left_side, "right": step.right_side}.get(
+        step.kind
+    )
     if step.kind == "inner" or (preserved is not None and preserved.streaming):
         return
     name = _NAMES[step.kind]
@@ -104,22 +105,24 @@ def _static(step: Join) -> Iterator[QueryFinding]:
     yield error("join-outer-static", message, hint, step.node)
 
 
-def _preserved(step: Join) -> list[LogicalPlan]:
+def _preserved_sides(step: Join) -> list[LogicalPlan]:
     """The sides whose unmatched rows are written."""
-    return {"left": [step.left], "right": [step.right], "full": [step.left, step.right]}.get(step.kind, [])
+    return {"left": [step.left_side], "right": [step.right_side], "full": [step.left_side, step.right_side]}.get(
+        step.kind, []
+    )
 
 
-def _waiting(step: Join) -> Iterator[QueryFinding]:
+def _waiting_rows(step: Join) -> Iterator[QueryFinding]:
     """Rows that never leave the state: an error where they would be written when they leave it."""
     waiting = waiting_sides(step)
-    if not waiting or step.left.open or step.right.open:
+    if not waiting or step.left_side.open or step.right_side.open:
         return  # nothing waits, or nobody knows
-    lost = [side for side in _preserved(step) if any(side is one for one in waiting)]
-    if lost:
-        names = " and ".join(shown(step, side) for side in lost)
-        message = f"unmatched rows of {names} would never be written: {reason(step, lost[0])}"
-        yield error("join-unmatched-rows", message, fix(step, waiting), step.node)
+    unmatched_sides = [side for side in _preserved_sides(step) if any(side is one for one in waiting)]
+    if unmatched_sides:
+        names = " and ".join(side_name(step, side) for side in unmatched_sides)
+        message = f"unmatched rows of {names} would never be written: {waiting_reason(step, unmatched_sides[0])}"
+        yield error("join-unmatched-rows", message, missing_bound_fix(step, waiting), step.node)
         return
-    names = " and ".join(shown(step, side) for side in waiting)
-    message = f"the join keeps all rows of {names} in state, without bound: {reason(step, waiting[0])}"
-    yield warning("unbounded-join", message, fix(step, waiting), step.node)
+    names = " and ".join(side_name(step, side) for side in waiting)
+    message = f"the join keeps all rows of {names} in state, without bound: {waiting_reason(step, waiting[0])}"
+    yield warning("unbounded-join", message, missing_bound_fix(step, waiting), step.node)

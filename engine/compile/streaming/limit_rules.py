@@ -26,14 +26,18 @@ def limits(query: StreamQuery) -> Iterator[QueryFinding]:
     if query.mode != "append":
         return
     for step in walk(query.runs):
-        if isinstance(step, Limit) and step.streaming and any(_cuts(copy) for copy in _copies(step.child)):
+        if (
+            isinstance(step, Limit)
+            and step.streaming
+            and any(_cuts_stream_join(copy) for copy in _limit_copies(step.child))
+        ):
             message = (
                 "LIMIT over a join of streams is not supported: Spark moves it below the join and fails while running"
             )
             yield error("limit-over-state", message, "Remove LIMIT; limit the rows when querying the table.", step.node)
 
 
-def _copies(plan: LogicalPlan) -> Iterator[LogicalPlan]:
+def _limit_copies(plan: LogicalPlan) -> Iterator[LogicalPlan]:
     """Where copies of a limit above a step go."""
     below = plan
     while isinstance(below, Projection):
@@ -41,25 +45,25 @@ def _copies(plan: LogicalPlan) -> Iterator[LogicalPlan]:
     if isinstance(below, UnionPlan):
         targets = below.children
     elif isinstance(below, Join) and below.kind == "left":
-        targets = (below.left,)
+        targets = (below.left_side,)
     elif isinstance(below, Join) and below.kind == "right":
-        targets = (below.right,)
+        targets = (below.right_side,)
     elif isinstance(below, Join) and not below.conditions:
-        targets = below.children if below.kind == "inner" else (below.left,)
+        targets = below.children if below.kind == "inner" else (below.left_side,)
     else:
         targets = ()
     for target in targets:
-        if target.streaming and not _both(below):
+        if target.streaming and not _joins_streams(below):
             yield target
-            yield from _copies(target)
+            yield from _limit_copies(target)
 
 
-def _cuts(plan: LogicalPlan) -> bool:
+def _cuts_stream_join(plan: LogicalPlan) -> bool:
     """Whether the rows come straight from a join of streams."""
     while isinstance(plan, (Projection, Filter)):
         plan = plan.child
-    return isinstance(plan, Join) and (_both(plan) or any(_cuts(child) for child in plan.children))
+    return isinstance(plan, Join) and (_joins_streams(plan) or any(_cuts_stream_join(child) for child in plan.children))
 
 
-def _both(plan: LogicalPlan) -> bool:
+def _joins_streams(plan: LogicalPlan) -> bool:
     return isinstance(plan, Join) and all(child.streaming for child in plan.children) and not plan.lateral

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from sqlglot import exp
 from sqlglot.errors import ParseError, SqlglotError
-from sqlglot.tokens import Token, TokenType  # type: ignore[attr-defined]
+from sqlglot.tokens import Token  # type: ignore[attr-defined]
 
 from engine.compile.nodes.query_finding import QueryFinding
 from engine.compile.sql.dialect import parse_tokens, tokenize
+from engine.compile.sql.lexer.tokens import TokenType
+from engine.compile.sql.query_nodes import TreeNode
 from engine.compile.sql.token_checks import check_commas, check_depth, check_stream_clauses
 
 # Behind these a word before a bracket is an operator, an alias with columns or a name with a qualifier.
@@ -24,7 +25,7 @@ _NO_CALL_BEHIND = {
 class ParsedStatement:
     """A statement: its tree, or the findings if it cannot be parsed."""
 
-    tree: exp.Expr | None
+    tree: TreeNode | None
     findings: tuple[QueryFinding, ...] = ()
 
 

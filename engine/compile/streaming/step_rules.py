@@ -70,8 +70,8 @@ def order(query: StreamQuery) -> Iterator[QueryFinding]:
             yield error("sample-on-stream", message, "Use where rand() < 0.5.", step.node)
         elif isinstance(step, Over) and step.child.streaming:
             for call in step.calls:
-                shown = call.this.sql(dialect="spark", comments=False)
-                message = f"{shown} OVER (..) is not supported on streams"
+                call_text = call.this.sql(dialect="spark", comments=False)
+                message = f"{call_text} OVER (..) is not supported on streams"
                 hint = (
                     "For the latest row of a key, set unique_key and sequence_by, or aggregate: max_by(struct(..), ts)."
                 )
@@ -115,18 +115,18 @@ def chains(query: StreamQuery) -> Iterator[QueryFinding]:
         return
     hint = "Set output_mode: append and group by window_time(hour) of the first window; or split it into two models."
     for step in walk(query.plan):
-        if _stateful(step) and any(is_aggregate(below) for child in step.children for below in walk(child)):
+        if _is_stateful(step) and any(is_aggregate(below) for child in step.children for below in walk(child)):
             message = f"in {query.mode} mode an aggregate must be the last stateful step of the query"
             yield error("chain-mode", message, hint, step.node)
             return
     for step in walk(query.runs):
-        if _stateful(step) and any(is_aggregate(below) for child in step.children for below in walk(child)):
+        if _is_stateful(step) and any(is_aggregate(below) for child in step.children for below in walk(child)):
             message = f"in {query.mode} mode an aggregate must be the last stateful step: results will be wrong"
             yield warning("chain-mode", message, hint, step.node)
             return
 
 
-def _stateful(step: LogicalPlan) -> bool:
+def _is_stateful(step: LogicalPlan) -> bool:
     if isinstance(step, Join):
-        return step.left.streaming and step.right.streaming and not step.lateral
+        return step.left_side.streaming and step.right_side.streaming and not step.lateral
     return is_aggregate(step)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from engine.compile.streaming import pasteable_fixes
-from engine.compile.streaming.query_plan.join_bounds import Bound, bounds, equalities, half_marked, releases
+from engine.compile.streaming.query_plan.join_bounds import Bound, bounds, equalities, half_marked, releases_rows
 from engine.compile.streaming.query_plan.logical_plan import (
     Condition,
     Filter,
@@ -19,36 +19,40 @@ from engine.compile.streaming.query_plan.logical_plan import (
 
 def waiting_sides(step: Join) -> list[LogicalPlan]:
     """The sides of which a row may never leave the state."""
-    return [side for side in (step.left, step.right) if not releases(step, side)]
+    return [side for side in (step.left_side, step.right_side) if not releases_rows(step, side)]
 
 
-def reason(step: Join, side: LogicalPlan) -> str:
+def waiting_reason(step: Join, side: LogicalPlan) -> str:
     """Why rows of a side wait."""
-    other = step.right if side is step.left else step.left
+    other = step.right_side if side is step.left_side else step.left_side
     if (column := half_marked(step)) is not None:
         return f"'{column.name}' has no watermark, and is compared with an event time"
     for one in (side, other):
-        if not _marked(one):
-            return f"{shown(step, one)} has no watermark"
-    found = bounds(side, step.conditions)
-    for bound in found:
+        if not _has_watermark(one):
+            return f"{side_name(step, one)} has no watermark"
+    time_bounds = bounds(side, step.conditions)
+    for bound in time_bounds:
         if (fault := _fault(step, side, bound)) is not None:
             return fault[0]
-    return f"ON does not bound the event time of {shown(step, side)} by that of {shown(step, other)}"
+    return f"ON does not bound the event time of {side_name(step, side)} by the event time of {side_name(step, other)}"
 
 
-def fix(step: Join, sides: Sequence[LogicalPlan]) -> str:
+def missing_bound_fix(step: Join, sides: Sequence[LogicalPlan]) -> str:
     """The watermarks and the condition that a join lacks so that rows of some sides leave the state."""
     for side in sides:
         for bound in bounds(side, step.conditions):
-            if _marked(step.left) and _marked(step.right) and (fault := _fault(step, side, bound)) is not None:
+            if (
+                _has_watermark(step.left_side)
+                and _has_watermark(step.right_side)
+                and (fault := _fault(step, side, bound)) is not None
+            ):
                 return fault[1]
-    left, right = ((side, _time(step, side)) for side in (step.left, step.right))
-    missing = "" if half_marked(step) is not None else _missing_bound(step, sides, left[1], right[1])
+    left_side, right_side = ((side, _time(step, side)) for side in (step.left_side, step.right_side))
+    missing = "" if half_marked(step) is not None else _missing_bound(step, sides, left_side[1], right_side[1])
     lacking = [
         pasteable_fixes.watermark_entry(_source(side, time), _in_source(side, time))
-        for side, time in (left, right)
-        if not _marked(side)
+        for side, time in (left_side, right_side)
+        if not _has_watermark(side)
     ]
     parts = [f"add to ON: and {missing}"] * bool(missing)
     parts += [f"set streams: {{{', '.join(dict.fromkeys(lacking))}}} in the header"] * bool(lacking)
@@ -56,10 +60,10 @@ def fix(step: Join, sides: Sequence[LogicalPlan]) -> str:
     return f"{text[:1].upper()}{text[1:]}."
 
 
-def shown(step: Join, side: LogicalPlan) -> str:
+def side_name(step: Join, side: LogicalPlan) -> str:
     """A side of a join by its alias, in quotes, or by its place."""
     alias = _alias(side)
-    return f"'{alias}'" if alias else f"the {'left' if side is step.left else 'right'} side"
+    return f"'{alias}'" if alias else f"the {'left' if side is step.left_side else 'right'} side"
 
 
 def _fault(step: Join, side: LogicalPlan, bound: Bound) -> tuple[str, str] | None:
@@ -68,7 +72,7 @@ def _fault(step: Join, side: LogicalPlan, bound: Bound) -> tuple[str, str] | Non
         return None
     if not bound.own.watermark:
         marked = next(column.name for column in side.columns if column.watermark)
-        name = shown(step, side)
+        name = side_name(step, side)
         return (
             f"ON bounds '{bound.own.name}' of {name}, and its watermark is on '{marked}'",
             f"Bound '{marked}' in ON, too; or set the watermark of {name} on '{bound.own.name}'.",
@@ -94,11 +98,13 @@ def _two_comparisons(condition: Condition) -> str:
     return f"{value} >= {low} and {value} <= {high}"
 
 
-def _missing_bound(step: Join, sides: Sequence[LogicalPlan], left: PlanColumn | None, right: PlanColumn | None) -> str:
+def _missing_bound(
+    step: Join, sides: Sequence[LogicalPlan], left_time: PlanColumn | None, right_time: PlanColumn | None
+) -> str:
     """The comparison that ON lacks; empty if the columns are compared, and only watermarks are missing."""
-    one, other = _aliased(step.left, "l", left), _aliased(step.right, "r", right)
-    left_waits = step.left in sides and not _compares(step, step.left, left, right)
-    right_waits = step.right in sides and not _compares(step, step.right, right, left)
+    one, other = _event_time_text(step.left_side, "l", left_time), _event_time_text(step.right_side, "r", right_time)
+    left_waits = step.left_side in sides and not _compares(step, step.left_side, left_time, right_time)
+    right_waits = step.right_side in sides and not _compares(step, step.right_side, right_time, left_time)
     if left_waits and right_waits:
         return f"{other} between {one} and {one} + interval 1 hour"
     if left_waits:
@@ -108,7 +114,8 @@ def _missing_bound(step: Join, sides: Sequence[LogicalPlan], left: PlanColumn | 
 
 def _compares(step: Join, side: LogicalPlan, own: PlanColumn | None, other: PlanColumn | None) -> bool:
     if any(
-        {pair.left and pair.left.column, pair.right and pair.right.column} == {own, other} for pair in equalities(step)
+        {pair.left_side and pair.left_side.column, pair.right_side and pair.right_side.column} == {own, other}
+        for pair in equalities(step)
     ):
         return True
     return any(bound.own == own and bound.other == other for bound in bounds(side, step.conditions))
@@ -116,7 +123,7 @@ def _compares(step: Join, side: LogicalPlan, own: PlanColumn | None, other: Plan
 
 def _time(step: Join, side: LogicalPlan) -> PlanColumn | None:
     """The event time of a side: its watermark's, or the timestamp that ON compares, or the first."""
-    if _marked(side):
+    if _has_watermark(side):
         return next(column for column in side.columns if column.watermark)
     compared = [column for condition in step.conditions for column in _columns(condition)]
     times = [column for column in compared if column.id in side.ids and column.type == "timestamp"]
@@ -124,11 +131,11 @@ def _time(step: Join, side: LogicalPlan) -> PlanColumn | None:
 
 
 def _columns(condition: Condition) -> list[PlanColumn]:
-    sides = (condition.left, condition.right)
+    sides = (condition.left_side, condition.right_side)
     return [term.column for side in sides if side is not None for term in side.terms or () if term.column is not None]
 
 
-def _marked(side: LogicalPlan) -> bool:
+def _has_watermark(side: LogicalPlan) -> bool:
     return any(column.watermark for column in side.columns)
 
 
@@ -147,7 +154,7 @@ def _in_source(side: LogicalPlan, time: PlanColumn | None) -> PlanColumn | None:
     return next((column for column in source.columns if column.id in {time.id, time.copy_of}), time)
 
 
-def _aliased(side: LogicalPlan, otherwise: str, time: PlanColumn | None) -> str:
+def _event_time_text(side: LogicalPlan, otherwise: str, time: PlanColumn | None) -> str:
     """The event time of one side of a join, with the alias of the side where it is a relation."""
     return f"{_alias(side) or otherwise}.{pasteable_fixes.name_of(time)}"
 

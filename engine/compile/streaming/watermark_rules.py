@@ -16,24 +16,26 @@ from engine.compile.streaming.query_plan.logical_plan import (
     SourcePlan,
     walk,
 )
-from engine.compile.streaming.query_plan.optimize import needed
+from engine.compile.streaming.query_plan.optimize import needed_columns
 from engine.compile.streaming.query_plan.stream_facts import StreamQuery, error, warning
 
 
 def watermarks(query: StreamQuery) -> Iterator[QueryFinding]:
     """Two event-time columns at one step."""
-    for step, of_children in needed(query.runs, query.runs.ids):
-        for columns in _reaching(query, step, of_children):
+    for step, of_children in needed_columns(query.runs, query.runs.ids):
+        for columns in _event_times_reaching(query, step, of_children):
             names = list(dict.fromkeys(c.name for c in columns))
             if len({c.id for c in columns}) > 1:
-                shown = " and ".join(f"'{name}'" for name in names)
-                message = f"two event-time columns reach one stateful step: {shown}"
+                names_text = " and ".join(f"'{name}'" for name in names)
+                message = f"two event-time columns reach one stateful step: {names_text}"
                 hint = "Keep one of them; select the other as cast(ts as timestamp) as ts2, which drops its watermark."
                 yield error("watermark-two-columns", message, hint, step.node)
                 break
 
 
-def _reaching(query: StreamQuery, step: LogicalPlan, needed: tuple[frozenset[int], ...]) -> Iterator[list[PlanColumn]]:
+def _event_times_reaching(
+    query: StreamQuery, step: LogicalPlan, needed: tuple[frozenset[int], ...]
+) -> Iterator[list[PlanColumn]]:
     """The event-time columns that a stateful step has on each side after pruning."""
     if not step.streaming:
         return
@@ -41,20 +43,24 @@ def _reaching(query: StreamQuery, step: LogicalPlan, needed: tuple[frozenset[int
         for child, ids in zip(step.children, needed, strict=True):
             yield [c for c in child.columns if c.watermark and c.id in ids]
     elif isinstance(step, Aggregate):
-        sessions = any(key.column is not None and key.column.window == "session" for key in step.keys)
-        if query.mode == "complete" and not sessions:
-            return
-        columns = [key.column for key in step.keys if key.column is not None and key.column.watermark]
-        windows = {column.id for column in columns if column.window}
-        # Two windows are rejected by a rule of their own.
-        yield columns if len(windows) < 2 else []  # noqa: PLR2004
+        yield from _grouped_event_times(query, step)
     elif isinstance(step, (Distinct, Except)):
         sessions = any(c.window == "session" for c in step.child.columns)
         if query.mode != "complete" or sessions:
             yield [c for c in step.child.columns if c.watermark]
 
 
-def unused(query: StreamQuery) -> Iterator[QueryFinding]:
+def _grouped_event_times(query: StreamQuery, step: Aggregate) -> Iterator[list[PlanColumn]]:
+    key_columns = [key.column for key in step.keys if key.column is not None]
+    if query.mode == "complete" and not any(column.window == "session" for column in key_columns):
+        return
+    event_times = [column for column in key_columns if column.watermark]
+    windows = {column.id for column in event_times if column.window}
+    # Two windows are rejected by a rule of their own.
+    yield event_times if len(windows) < 2 else []  # noqa: PLR2004
+
+
+def unused_watermarks(query: StreamQuery) -> Iterator[QueryFinding]:
     """A watermark that no stateful step uses."""
     steps = walk(query.runs)
     if query.domains or any(_keeps_state(step) for step in steps):

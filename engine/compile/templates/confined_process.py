@@ -34,7 +34,7 @@ STOPS = (signal.SIGINT, signal.SIGTERM)
 _LONGEST_RECORD = 50_000
 
 
-def confined(work: Callable[..., T], *arguments: Any) -> T:
+def run_confined(work: Callable[..., T], *arguments: Any) -> T:
     """What some work gives, done in a process with limits.
 
     Args:
@@ -49,7 +49,7 @@ def confined(work: Callable[..., T], *arguments: Any) -> T:
     ours, theirs = Pipe(duplex=False)
     records, of_child = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
     with mmap.mmap(-1, NAME_BYTES) as page, ours, records:
-        with theirs, of_child, unheard(), warnings.catch_warnings():
+        with theirs, of_child, blocked_signals(), warnings.catch_warnings():
             # Python 3.12 warns of threads; the head of this file says what is done about them.
             warnings.simplefilter("ignore", DeprecationWarning)
             pid = os.fork()
@@ -60,7 +60,7 @@ def confined(work: Callable[..., T], *arguments: Any) -> T:
                 _serve(theirs, of_child, page, work, arguments)
         status = None
         try:
-            done, value = _answer(ours, records)
+            succeeded, value = _receive_answer(ours, records)
         except (EOFError, OSError):
             status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
         finally:
@@ -68,18 +68,18 @@ def confined(work: Callable[..., T], *arguments: Any) -> T:
                 os.kill(pid, signal.SIGKILL)
                 os.waitpid(pid, 0)
         if status is not None:
-            raise ended(status, page)
-    if not done:
+            raise process_ended_error(status, page)
+    if not succeeded:
         raise value
     result: T = value
     return result
 
 
-def ended(status: int, page: mmap.mmap, node: str | None = None) -> ProjectError | SetupError:
+def process_ended_error(status: int, page: mmap.mmap, node: str | None = None) -> ProjectError | SetupError:
     """The error of a process that ended early; `status` is its exit code, of a signal the negative number."""
     file = page[:].rstrip(b"\0").decode("utf-8", "replace")
     if status == -signal.SIGXCPU:
-        return ProjectError.of(d.at(Location(file), node) for d in template_limits.too_long().diagnostics)
+        return ProjectError.from_diagnostics(d.at(Location(file), node) for d in template_limits.too_long().diagnostics)
     ending = f"signal {-status}" if status < 0 else f"exit code {status}"
     at = f" at the model '{node}'" if node else f" at the file '{file}'" if file else ""
     hint = "Run the command again; a machine that runs out of memory kills processes with signal 9."
@@ -87,7 +87,7 @@ def ended(status: int, page: mmap.mmap, node: str | None = None) -> ProjectError
 
 
 @contextmanager
-def unheard() -> Iterator[None]:
+def blocked_signals() -> Iterator[None]:
     """Let no signal reach a new process before it has handlers of its own; what came meanwhile comes after."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, STOPS)
     try:
@@ -96,7 +96,7 @@ def unheard() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _answer(ours: Connection, records: socket.socket) -> tuple[bool, Any]:
+def _receive_answer(ours: Connection, records: socket.socket) -> tuple[bool, Any]:
     """What the process sends; its log records go where those of this process go."""
     records.setblocking(False)
     while True:
@@ -106,8 +106,8 @@ def _answer(ours: Connection, records: socket.socket) -> tuple[bool, Any]:
                 record = logging.makeLogRecord(pickle.loads(data))  # noqa: S301 - from our own process
                 logging.getLogger(record.name).handle(record)
         if ours in ready:
-            answer: tuple[bool, Any] = ours.recv()
-            return answer
+            result: tuple[bool, Any] = ours.recv()
+            return result
 
 
 def _serve(
@@ -124,12 +124,12 @@ def _serve(
         gc.freeze()
         _log_to(records)
         try:
-            answer = (True, work(*arguments))
+            result = (True, work(*arguments))
         except Exception as error:  # noqa: BLE001 - raised again in the process that waits
             error.add_note(traceback.format_exc())
-            answer = (False, error)
+            result = (False, error)
         with suppress(OSError):
-            line.send(answer)
+            line.send(result)
     finally:
         os._exit(0)
 
@@ -140,10 +140,10 @@ class _Records(logging.Handler):
         self._line = line
 
     def emit(self, record: logging.LogRecord) -> None:
-        sent = {"name": record.name, "levelno": record.levelno, "levelname": record.levelname}
+        level_fields = {"name": record.name, "levelno": record.levelno, "levelname": record.levelname}
         place = {"pathname": record.pathname, "lineno": record.lineno, "created": record.created}
         with suppress(OSError):
-            self._line.send(pickle.dumps({**sent, **place, "msg": record.getMessage()[:_LONGEST_RECORD]}))
+            self._line.send(pickle.dumps({**level_fields, **place, "msg": record.getMessage()[:_LONGEST_RECORD]}))
 
 
 def _log_to(records: socket.socket) -> None:

@@ -123,9 +123,9 @@ def dbt_names() -> Mapping[str, Absent]:
     packages = {name: Absent(name, _PACKAGE.format(name=name)) for name in _PACKAGES}
     return {
         **{name: Absent(name, hint) for name, hint in {**_SQL, **_NONE}.items()},
-        **{name: _varying(name, hint) for name, hint in _PER_RUN.items()},
-        **{name: _refused(name) for name in refused},
-        **{name: Absent(name, hint, taken=hint) for name, hint in _CALLED_BY_DBT.items()},
+        **{name: _varying_function(name, hint) for name, hint in _PER_RUN.items()},
+        **{name: _refused_function(name) for name in refused},
+        **{name: Absent(name, hint, name_hint=hint) for name, hint in _CALLED_BY_DBT.items()},
         **packages,
         "dbt_utils": Absent("dbt_utils", _PACKAGE.format(name="dbt_utils"), _UTILS),
         "dbt": Absent("dbt", _SPARK, _SQL),
@@ -148,14 +148,14 @@ def value_names(names: Mapping[str, Any]) -> dict[str, Any]:
         ),
         "doc": Absent("doc", _NONE["doc"]),
         "config": Absent("config", "Write the setting as a key of its own."),
-        **{name: _varying(name, hint) for name, hint in _PER_RUN.items()},
+        **{name: _varying_function(name, hint) for name, hint in _PER_RUN.items()},
         **names,
     }
 
 
-def _varying(name: str, hint: str) -> Absent:
+def _varying_function(name: str, hint: str) -> Absent:
     return Absent(name, hint, code="run-varying-value", message="'{}' differs from run to run")
 
 
-def _refused(name: str) -> Absent:
+def _refused_function(name: str) -> Absent:
     return Absent(name, _ONE_QUERY, code="run-varying-value", message="'{}()' is not supported")

@@ -44,11 +44,11 @@ class ValueRenderer:
         if isinstance(part.value, str) and _has_template(part.value):
             try:
                 more = {"this": THIS_TABLE} if _HOOKS.intersection(part.path) else {}
-                before = self.secrets.asked() if self.secrets else 0
+                before = self.secrets.placeholder_count() if self.secrets else 0
                 text = self.sandbox.render_value(part.value, part.place, more)
                 return self.secrets.check(text, part, before) if self.secrets else text
             except ProjectError as error:
-                part.found.extend(d.at(None, part.node) for d in error.diagnostics)
+                part.diagnostics.extend(d.at(None, part.node) for d in error.diagnostics)
                 return UNKNOWN
         return part.value
 

@@ -19,15 +19,15 @@ from urllib.parse import quote
 
 from engine.errors import Diagnostic, Location, ProjectError
 from engine.project.yaml_section import UNKNOWN, Section
-from engine.secrets import MASK, MIN_LENGTH, MIN_LENGTH_OTHERS, PREFIX, register
+from engine.secrets.scrubber import MASK, MIN_LENGTH, MIN_LENGTH_OTHERS, PREFIX, register_secret
 from engine.secrets.secret_places import MARK, Gift, changed_host, places
-from engine.secrets.trusted_projects import trusted
+from engine.secrets.trusted_projects import unconfirmed_gifts
 
 _log = logging.getLogger("engine.project")
 _UNCHANGED = "Write \"{{{{ env_var('{}') }}}}\" without filters, slices or conditions."
 _MISPLACED = (
     "Secrets are for connections, schema_registries, openlineage (url, api_key), spark.conf, the login of s3 "
-    "(access_key_id, secret_access_key, session_token) and that of a catalog (credential, token, header.*, jdbc.*, "
+    "(access_key_id, secret_access_key, session_token) and the catalog login (credential, token, header.*, jdbc.*, "
     "s3.*) of a target. If it is not a secret, rename the variable."
 )
 
@@ -55,30 +55,30 @@ class _Asked:
 
 
 class SecretSettings:
-    __slots__ = ("_env", "_known", "_masks", "_root", "_token")
+    __slots__ = ("_env", "_masks", "_placeholders", "_root", "_token")
 
     def __init__(self, env: Mapping[str, str], root: Path) -> None:
         self._env, self._root, self._masks = env, root, False
         self._token = secrets.token_hex(16)
-        self._known: list[_Asked] = []
+        self._placeholders: list[_Asked] = []
 
     def __repr__(self) -> str:
         return "<secrets>"
 
     def placeholder(self, name: str, default: Any) -> str:
-        text = f"<secret {name} {self._token}/{len(self._known)}>"
-        self._known.append(_Asked(text, name, None if default is None else str(default)))
+        text = f"<secret {name} {self._token}/{len(self._placeholders)}>"
+        self._placeholders.append(_Asked(text, name, None if default is None else str(default)))
         return text
 
-    def asked(self) -> int:
-        return len(self._known)
+    def placeholder_count(self) -> int:
+        return len(self._placeholders)
 
     def check(self, text: str, part: Section, before: int) -> Any:
         """The text of a rendered value, if what was asked for is in it unchanged; findings go to `part`."""
-        self._known[before:] = [replace(secret, place=part.place) for secret in self._known[before:]]
-        names = {secret.name for secret in self._known[before:]} - {secret.name for secret in self._in(text)}
+        self._placeholders[before:] = [replace(secret, place=part.place) for secret in self._placeholders[before:]]
+        names = {secret.name for secret in self._placeholders[before:]} - {secret.name for secret in self._in(text)}
         if not names and self._broken(text):
-            names = {secret.name for secret in self._known[before:]}
+            names = {secret.name for secret in self._placeholders[before:]}
         for name in sorted(names):
             message = f"the secret '{name}' is changed or used in a condition before it is passed on"
             part.report("secret-misplaced", message, _UNCHANGED.format(name))
@@ -95,12 +95,12 @@ class SecretSettings:
             part.report("secret-misplaced", f"the secret '{name}' would be readable in '{part.name}'", _MISPLACED)
         return UNKNOWN if names else part.value
 
-    def gifts(self, block: Mapping[str, Any], what: str) -> tuple[Gift, ...]:
+    def gifts(self, block: Mapping[str, Any], block_name: str) -> tuple[Gift, ...]:
         """The secrets of a block that are set, and the places it would give them to."""
         names = {secret.name for text in _texts(block) if self._holds(text) for secret in self._in(text)}
         names = {name for name in names if self._env.get(name)}
-        shown = places(self.marked(block), what) if names else ()
-        return tuple(sorted(Gift(name, place) for name in names for place in shown))
+        receivers = places(self.marked(block), block_name) if names else ()
+        return tuple(sorted(Gift(name, place) for name in names for place in receivers))
 
     def require_trust(self, gifts: Iterable[Gift]) -> None:
         """Check that the user trusts the project with what it would give away.
@@ -109,33 +109,33 @@ class SecretSettings:
             ProjectError: secret-untrusted.
         """
         gifts = () if self._masks else tuple(gifts)
-        if not gifts or not (left := trusted(self._root, gifts)):
+        if not gifts or not (unconfirmed := unconfirmed_gifts(self._root, gifts)):
             return
-        pairs = ", ".join(f"{gift.secret} -> {gift.place}" for gift in left)
-        hosts = ",".join(dict.fromkeys(gift.place for gift in left))
+        pairs = ", ".join(f"{gift.secret} -> {gift.place}" for gift in unconfirmed)
+        hosts = ",".join(dict.fromkeys(gift.place for gift in unconfirmed))
         message = f"the project would give away secrets that it has not been trusted with: {pairs}"
         hint = f"Look at it, and confirm it with engine trust (with the same --target); in CI set ENGINE_TRUST={hosts}."
-        place = next((asked.place for asked in self._known if asked.name == left[0].secret), None)
+        place = next((secret.place for secret in self._placeholders if secret.name == unconfirmed[0].secret), None)
         raise ProjectError("secret-untrusted", message, hint, location=place)
 
-    def resolved(self, value: Mapping[str, Any], what: str) -> Any:
+    def resolved(self, value: Mapping[str, Any], block_name: str) -> Any:
         """A block of the target with secrets in it; each is hidden from all texts from now on.
 
         Raises:
             ProjectError: env-missing, with the place of each variable that is not set; secret-untrusted;
                 secret-misplaced, a secret makes an address lead to another host.
         """
-        self.require_trust(self.gifts(value, what))
+        self.require_trust(self.gifts(value, block_name))
         missing: list[Diagnostic] = []
-        made = self._resolved(value, missing)
+        result = self._resolved(value, missing)
         if missing:
-            raise ProjectError.of(dict.fromkeys(missing))
-        if not self._masks and (key := changed_host(self.marked(value), made)):
+            raise ProjectError.from_diagnostics(dict.fromkeys(missing))
+        if not self._masks and (key := changed_host(self.marked(value), result)):
             secret = next(self._in(value[key]))
             message = f"the secret '{secret.name}' has characters that make '{key}' lead to another host"
             hint = f"Write \"{{{{ env_var('{secret.name}') | urlencode }}}}\"."
             raise ProjectError("secret-misplaced", message, hint, location=secret.place)
-        return made
+        return result
 
     def masked(self, value: Any) -> Any:
         return self._with(MASK, value)
@@ -171,7 +171,7 @@ class SecretSettings:
     def _in(self, text: str) -> Iterator[_Asked]:
         """What is asked for in a text, as it is or in the form that an address has it (`| urlencode`)."""
         for number in re.findall(rf"{self._token}/(\d{{1,9}})(?:>|%3E)", text):
-            secret = self._known[int(number)] if int(number) < len(self._known) else None
+            secret = self._placeholders[int(number)] if int(number) < len(self._placeholders) else None
             if secret and (secret.placeholder in text or quote(secret.placeholder) in text):
                 yield secret
 
@@ -196,9 +196,9 @@ class SecretSettings:
             message = f"the environment variable '{secret.name}' is not set"
             missing.append(Diagnostic("env-missing", message, hint, location=secret.place))
             return ""
-        register(value, MIN_LENGTH if secret.name.startswith(PREFIX) else MIN_LENGTH_OTHERS)
-        if 0 < len(value.strip()) < MIN_LENGTH and secret.name not in _told:
-            _told.add(secret.name)
+        register_secret(value, MIN_LENGTH if secret.name.startswith(PREFIX) else MIN_LENGTH_OTHERS)
+        if 0 < len(value.strip()) < MIN_LENGTH and secret.name not in _warned_names:
+            _warned_names.add(secret.name)
             message = "the secret %s has fewer than %d characters and is not masked in the output"
             _log.warning(message, secret.name, MIN_LENGTH)
         return value
@@ -221,4 +221,4 @@ class _Masks(dict[str, str]):
 
 
 # Variables whose secrets are too short to be masked: reported once.
-_told: set[str] = set()
+_warned_names: set[str] = set()

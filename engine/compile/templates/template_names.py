@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from engine.compile.templates.secret_settings import SecretSettings, reject_credential
 from engine.errors import Location, ProjectError, near
 from engine.jinja.opaque_values import Opaque
-from engine.secrets import is_credential, names_credential
+from engine.secrets.scrubber import is_credential, names_credential
 
 if TYPE_CHECKING:
     from engine.jinja import Sandbox
@@ -101,17 +101,17 @@ class TemplateNames:
     def var(self, name: str, default: Any = _MISSING) -> Any:
         """A variable of project.yml or --vars; its value may be Jinja, and is a copy for its user to change."""
         if name in self.variables:
-            return self._made(name, deepcopy(self.variables[name]))
+            return self._rendered_variable(name, deepcopy(self.variables[name]))
         if default is _MISSING:
             hint = near(name, self.variables) or "Define it under 'vars:' in project.yml, or give var() a default."
             raise ProjectError("var-missing", f"the variable '{name}' is not defined", hint)
         return default
 
-    def _made(self, name: str, value: Any) -> Any:
+    def _rendered_variable(self, name: str, value: Any) -> Any:
         if isinstance(value, dict):
-            return {key: self._made(name, inner) for key, inner in value.items()}
+            return {key: self._rendered_variable(name, inner) for key, inner in value.items()}
         if isinstance(value, list):
-            return [self._made(name, inner) for inner in value]
+            return [self._rendered_variable(name, inner) for inner in value]
         if not isinstance(value, str) or not _TAG.search(value):
             return value
         if name in self._rendering:
@@ -172,8 +172,8 @@ class _Config(Opaque):
     def __call__(self, settings: Mapping[str, Any] | None = None, **keys: Any) -> str:
         from engine.jinja.template_limits import whole
 
-        plain = {key: _plain(key, whole(value)) for key, value in {**(settings or {}), **keys}.items()}
-        self._names.calls.append(plain)
+        call_settings = {key: _config_value(key, whole(value)) for key, value in {**(settings or {}), **keys}.items()}
+        self._names.calls.append(call_settings)
         return ""
 
     @staticmethod
@@ -188,14 +188,14 @@ class _Config(Opaque):
 _LARGEST = 2**63 - 1
 
 
-def _plain(key: str, value: Any) -> Any:
+def _config_value(key: str, value: Any) -> Any:
     if isinstance(value, Mapping):
-        return {str(name): _plain(key, inner) for name, inner in value.items()}
+        return {str(name): _config_value(key, inner) for name, inner in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_plain(key, inner) for inner in value]
+        return [_config_value(key, inner) for inner in value]
     if not math.isfinite(value) if isinstance(value, float) else isinstance(value, int) and abs(value) > _LARGEST:
-        shown = "an infinity or NaN" if isinstance(value, float) else "a number of more than 64 bits"
-        raise ProjectError("wrong-type", f"'{key}' in config() is {shown}", "Write it as a string, in quotes.")
+        description = "an infinity or NaN" if isinstance(value, float) else "a number of more than 64 bits"
+        raise ProjectError("wrong-type", f"'{key}' in config() is {description}", "Write it as a string, in quotes.")
     if value is None or isinstance(value, (str, int, float)):
         return value
     _look_at(value)
@@ -240,7 +240,7 @@ class _Exceptions(Opaque):
 
     @staticmethod
     def raise_compiler_error(message: str) -> NoReturn:
-        hint = "A macro rejects this on purpose: correct the call as its message says, or change the macro."
+        hint = "A macro rejects this on purpose: correct the call as its message asks, or change the macro."
         raise ProjectError("compiler-error", str(message), hint)
 
     def warn(self, message: str) -> str:
@@ -257,9 +257,9 @@ class Placeholder(str):
     def __getattr__(self, name: str) -> NoReturn:
         if name.startswith("__"):
             raise AttributeError(name)
-        shown = spoken(self)
+        relation_name = spoken(self)
         hint = "The location of a table is set by the target: {{ target.catalog }}, {{ target.schema }}."
-        raise ProjectError("jinja-undefined", f"'{shown}' is the name of a relation and has no '{name}'", hint)
+        raise ProjectError("jinja-undefined", f"'{relation_name}' is the name of a relation and has no '{name}'", hint)
 
 
 THIS_TABLE = Placeholder(f"`{THIS}`")

@@ -12,7 +12,7 @@ from typing import Any
 
 from engine.compile.types import spark_types
 from engine.errors import near
-from engine.project.yaml_section import UNKNOWN, Section, shown
+from engine.project.yaml_section import UNKNOWN, Section, quote_text
 
 # More than any whole number of Spark has.
 _DIGITS = 40
@@ -21,12 +21,12 @@ _SPECIAL = {"nan": "NaN", "inf": "Infinity", "infinity": "Infinity", "-inf": "-I
 _SQL = 'Write the rows as SQL: {sql: "select ..."}.'
 
 
-def fit(part: Section, type_: str | None) -> Any:  # noqa: PLR0911 - one for each kind of type
+def coerce_value(part: Section, type_: str | None) -> Any:  # noqa: PLR0911 - one for each kind of type
     """The value of a column or field, as JSON has it; None for one that does not fit, which is reported."""
     if part.value is None or part.value is UNKNOWN:
         return None
     if type_ is None:
-        return _plain(part)
+        return _untyped_value(part)
     if (inner := spark_types.element(type_)) is not None:
         return _list(part, inner)
     if (members := spark_types.fields(type_)) is not None:
@@ -38,36 +38,36 @@ def fit(part: Section, type_: str | None) -> Any:  # noqa: PLR0911 - one for eac
     return _scalar(part, type_)
 
 
-def natural(value: Any) -> str | None:
+def natural_type(value: Any) -> str | None:
     """The type of a value whose column has none that is known; None if it has several."""
     if isinstance(value, bool):
         return "boolean"
     return {int: "bigint", float: "double", str: "string"}.get(type(value))
 
 
-def _plain(part: Section) -> Any:
-    if natural(part.value) is None:
+def _untyped_value(part: Section) -> Any:
+    if natural_type(part.value) is None:
         part.report("unit-test-value", f"the type of '{part.name}' is unknown until the source is read", _SQL)
         return None
     return part.value
 
 
-def _misfit(part: Section, type_: str, hint: str = "") -> None:
+def _report_misfit(part: Section, type_: str, hint: str = "") -> None:
     value = part.value if isinstance(part.value, str) else json.dumps(part.value, default=str)
-    part.report("unit-test-value", f"{shown(value)} is not a value of type {type_}", hint)
+    part.report("unit-test-value", f"{quote_text(value)} is not a value of type {type_}", hint)
 
 
 def _scalar(part: Section, type_: str) -> Any:
     if isinstance(part.value, (list, dict)):
-        return _misfit(part, type_)
+        return _report_misfit(part, type_)
     text = str(part.value).lower() if isinstance(part.value, bool) else part.text()
     kind = type_.partition("(")[0].partition(" ")[0]
     if kind not in _READERS:
-        return _misfit(part, type_, _SQL)
+        return _report_misfit(part, type_, _SQL)
     try:
         return _READERS[kind](text, type_)
     except (ValueError, InvalidOperation) as error:
-        return _misfit(part, type_, _HINTS.get(kind, str(error) if str(error).endswith(".") else ""))
+        return _report_misfit(part, type_, _HINTS.get(kind, str(error) if str(error).endswith(".") else ""))
 
 
 def _boolean(text: str, _: str) -> bool:
@@ -144,7 +144,7 @@ _HINTS = {
 }
 
 
-def _opened(part: Section) -> Section:
+def _parsed_text(part: Section) -> Section:
     """A list or mapping; in CSV it is as JSON."""
     if isinstance(part.value, str) and part.value.lstrip()[:1] in {"{", "["}:
         try:
@@ -155,46 +155,46 @@ def _opened(part: Section) -> Section:
 
 
 def _list(part: Section, inner: str) -> Any:
-    part = _opened(part)
+    part = _parsed_text(part)
     if not isinstance(part.value, list):
-        return _misfit(part, spark_types.array(inner) or "array", "Write a list: [1, 2].")
-    return [fit(item, inner) for item in part.items()]
+        return _report_misfit(part, spark_types.array(inner) or "array", "Write a list: [1, 2].")
+    return [coerce_value(item, inner) for item in part.items()]
 
 
 def _struct(part: Section, members: tuple[tuple[str, str], ...]) -> Any:
-    part = _opened(part)
+    part = _parsed_text(part)
     if not isinstance(part.value, dict):
-        return _misfit(part, "struct", "Write a mapping of its fields: {a: 1, b: x}.")
+        return _report_misfit(part, "struct", "Write a mapping of its fields: {a: 1, b: x}.")
     by_name = {name.lower(): (name, type_) for name, type_ in members}
-    made: dict[str, Any] = {}
+    fields: dict[str, Any] = {}
     for key, item in part.mapping():
         if key.lower() not in by_name:
             hint = near(key, [name for name, _ in members])
             item.report("unknown-column", f"'{part.name}' has no field '{key}'", hint, at_key=True)
             continue
         name, type_ = by_name[key.lower()]
-        made[name] = fit(item, type_)
-    return made
+        fields[name] = coerce_value(item, type_)
+    return fields
 
 
 def _map(part: Section, type_: str) -> Any:
-    part = _opened(part)
+    part = _parsed_text(part)
     key_type, value_type = spark_types.entry(type_)
     if key_type != "string":
-        return _misfit(part, type_, _SQL)
+        return _report_misfit(part, type_, _SQL)
     if not isinstance(part.value, dict):
-        return _misfit(part, type_, "Write a mapping: {a: 1}.")
-    return {key: fit(item, value_type) for key, item in part.mapping()}
+        return _report_misfit(part, type_, "Write a mapping: {a: 1}.")
+    return {key: coerce_value(item, value_type) for key, item in part.mapping()}
 
 
-def fit_row(item: Section, columns: Mapping[str, tuple[str, str | None]] | None, what: str) -> dict[str, Any]:
+def fit_row(item: Section, columns: Mapping[str, tuple[str, str | None]] | None, owner: str) -> dict[str, Any]:
     """A row by declared names, found whatever their letter case; `columns` None: they are not known."""
-    made: dict[str, Any] = {}
+    row: dict[str, Any] = {}
     for key, part in item.mapping():
         if columns is not None and key.lower() not in columns:
             hint = near(key, [name for name, _ in columns.values()])
-            part.report("unknown-column", f"{what} has no column '{key}'", hint, at_key=True)
+            part.report("unknown-column", f"{owner} has no column '{key}'", hint, at_key=True)
             continue
         name, type_ = columns[key.lower()] if columns is not None else (key, None)
-        made[name] = fit(part, type_)
-    return made
+        row[name] = coerce_value(part, type_)
+    return row

@@ -40,28 +40,34 @@ def compile_tests(
     file: str,
     tests: tuple[TestConfig, ...],
     shared: CompileContext,
-    known: KnownNodes,
+    known_nodes: KnownNodes,
     diagnostics: list[Diagnostic],
     columns: InputColumns,
 ) -> list[DataTest]:
     """The tests of a model or source (by id) with these columns as nodes."""
     nodes: dict[str, DataTest] = {}
     for test in tests:
-        node = _compile(tested, file, test, shared, known, diagnostics, columns) if test.options.enabled else None
+        node = _compile(tested, file, test, shared, known_nodes, diagnostics, columns) if test.options.enabled else None
         if node is None:
             continue
         name, number = node.name, 2
         # Tables of failing rows have these names, and catalogs need not distinguish letter case.
         while name.lower() in nodes:
             name, number = f"{node.name}_{number}", number + 1
-        stored = shared.failures(name) if test.options.store_failures else None
+        failures_table = shared.failures(name) if test.options.store_failures else None
         # A test that is alone shares nothing; rows that are kept are written by the query, also if there are none.
-        look = _look(tested, test, shared, known, columns) if len(tests) > 1 and stored is None else None
-        nodes[name.lower()] = replace(node, id=data_test_id(name, tested), name=name, stored=stored, look=look)
+        aggregate = (
+            _failing_aggregate(tested, test, shared, known_nodes, columns)
+            if len(tests) > 1 and failures_table is None
+            else None
+        )
+        nodes[name.lower()] = replace(
+            node, id=data_test_id(name, tested), name=name, stored=failures_table, look=aggregate
+        )
     return list(nodes.values())
 
 
-def source_tests(shared: CompileContext, known: KnownNodes, diagnostics: list[Diagnostic]) -> list[DataTest]:
+def source_tests(shared: CompileContext, known_nodes: KnownNodes, diagnostics: list[Diagnostic]) -> list[DataTest]:
     """The tests of all sources as nodes; those of a source that is broken wait until it is mended."""
     whole = (source for source in shared.sources.values() if not source.broken)
     return [
@@ -72,7 +78,7 @@ def source_tests(shared: CompileContext, known: KnownNodes, diagnostics: list[Di
             source.file,
             shared.source_tests[source.id],
             shared,
-            known,
+            known_nodes,
             diagnostics,
             source_columns(source),
         )
@@ -92,7 +98,7 @@ def _compile(
     file: str,
     test: TestConfig,
     shared: CompileContext,
-    known: KnownNodes,
+    known_nodes: KnownNodes,
     diagnostics: list[Diagnostic],
     columns: InputColumns,
 ) -> DataTest | None:
@@ -126,11 +132,11 @@ def _compile(
             hint = f"{hint} In {reason.location}." if reason.location else hint
             diagnostics.append(Diagnostic(reason.code, message, hint, node=_name(tested), location=test.location))
         return None
-    return _node(tested, file, test, text, known, diagnostics, columns)
+    return _node(tested, file, test, text, known_nodes, diagnostics, columns)
 
 
 def _arguments(test: TestConfig, columns: InputColumns) -> dict[str, Any]:
-    arguments = {str(key): _named(key, value) for key, value in test.arguments.items()}
+    arguments = {str(key): _relation_argument(key, value) for key, value in test.arguments.items()}
     if test.kind == "relationships" and isinstance(arguments.get("field"), str):
         arguments["field"] = column_in_sql(arguments["field"], ())
     if test.column is None:
@@ -138,12 +144,14 @@ def _arguments(test: TestConfig, columns: InputColumns) -> dict[str, Any]:
     return {**arguments, "column_name": column_in_sql(test.column, [name for name, _ in columns.columns or ()])}
 
 
-def _look(
-    tested: str, test: TestConfig, shared: CompileContext, known: KnownNodes, columns: InputColumns
+def _failing_aggregate(
+    tested: str, test: TestConfig, shared: CompileContext, known_nodes: KnownNodes, columns: InputColumns
 ) -> DataTestAggregate | None:
     """What the macro `failing_<kind>` of the same file gives; None: there is none, or it reads another table."""
     sandbox, rows = shared.sandbox, _rows(_reference(tested), test.options.where)
-    relation = _view(_name(tested)) if _is_source(tested) else getattr(known.relations.get(_name(tested)), "sql", None)
+    relation = (
+        _view(_name(tested)) if _is_source(tested) else getattr(known_nodes.relations.get(_name(tested)), "sql", None)
+    )
     names = [re.sub(r"\b(\w++)$", rf"{kind}_\1", test.kind) for kind in ("test", "failing")]
     files = [sandbox.macro_files.get(name) for name in names]
     if relation is None or names[1] not in sandbox.macros or files[0] != files[1]:
@@ -173,7 +181,7 @@ def _view(name: str) -> str:
     return f"`{name}`"
 
 
-def _named(key: str, value: Any) -> Any:
+def _relation_argument(key: str, value: Any) -> Any:
     """`to: airports`, `ref('airports')` and `source('ops', 'airports')` name a relation."""
     if not isinstance(value, str):
         return value
@@ -188,25 +196,25 @@ def _node(
     file: str,
     test: TestConfig,
     text: str,
-    known: KnownNodes,
+    known_nodes: KnownNodes,
     diagnostics: list[Diagnostic],
     columns: InputColumns,
 ) -> DataTest | None:
     own = _name(tested)
     rendered = Rendered(text, text, file)
     problems: list[Diagnostic] = []
-    query = parse(rendered, own, problems)
+    query = parse(rendered, own, problems, compared=False)
     if query is None or problems:
         for problem in problems:
             message = f"the SQL of the test '{test.kind}': {problem.message}"
             diagnostics.append(Diagnostic(problem.code, message, problem.hint, node=own, location=test.location))
         return None
-    read = read_relations(rendered, query, known, f"the test '{test.kind}'", own, test.location, diagnostics)
+    read = read_relations(rendered, query, known_nodes, f"the test '{test.kind}'", own, test.location, diagnostics)
     if read is None:
         return None
     sql, parents, _ = read
-    of = f"source_{test.kind}" if _is_source(tested) else test.kind
-    name, options = test.options.name or data_test_name(of, own, test.column), test.options
+    kind_name = f"source_{test.kind}" if _is_source(tested) else test.kind
+    name, options = test.options.name or data_test_name(kind_name, own, test.column), test.options
     node = DataTest(
         id=data_test_id(name, tested),
         name=name,
@@ -236,8 +244,8 @@ def _node(
 def read_relations(
     rendered: Rendered,
     query: ParsedQuery,
-    known: KnownNodes,
-    what: str,
+    known_nodes: KnownNodes,
+    owner: str,
     node: str,
     place: Location | None,
     diagnostics: list[Diagnostic],
@@ -246,23 +254,23 @@ def read_relations(
     parents: dict[str, None] = {}
     edits = []
     for reference in query.references:
-        relation = known.relations.get(reference.name)
+        relation = known_nodes.relations.get(reference.name)
         at = place or rendered.location(reference.start)
-        if reference.kind == "source" and f"source.{reference.name}" in known.sources:
+        if reference.kind == "source" and f"source.{reference.name}" in known_nodes.sources:
             parents[f"source.{reference.name}"] = None
             edits.append(Edit(reference.start, reference.end, _view(reference.name)))
             continue
-        if reference.kind == "source" and not known.sources_whole:
+        if reference.kind == "source" and not known_nodes.sources_whole:
             # It may be one of those that could not be read, which are reported.
             return None
         if reference.kind != "ref" or relation is None:
             kind = "source" if reference.kind == "source" else "model"
-            message = f"{what} reads '{reference.name}', which is not a {kind}"
-            hint = near(reference.name, known.source_names if kind == "source" else known.relations)
+            message = f"{owner} reads '{reference.name}', which is not a {kind}"
+            hint = near(reference.name, known_nodes.source_names if kind == "source" else known_nodes.relations)
             diagnostics.append(Diagnostic("unknown-ref", message, hint, node=node, location=at))
             return None
-        if known.inlines(reference.name):
-            message = f"{what} reads the ephemeral model '{reference.name}', which has no table"
+        if known_nodes.inlines(reference.name):
+            message = f"{owner} reads the ephemeral model '{reference.name}', which has no table"
             hint = "Test the model that reads it, or give it a table."
             diagnostics.append(Diagnostic("bad-value", message, hint, node=node, location=at))
             return None

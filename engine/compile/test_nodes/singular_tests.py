@@ -18,11 +18,13 @@ from engine.schema.data_test_keys import TEST_CONFIG
 KIND = "singular"
 
 
-def read_singular(shared: CompileContext, known: KnownNodes, diagnostics: list[Diagnostic]) -> tuple[DataTest, ...]:
+def read_singular(
+    shared: CompileContext, known_nodes: KnownNodes, diagnostics: list[Diagnostic]
+) -> tuple[DataTest, ...]:
     """The singular tests of a project; what is wrong is added to `diagnostics`."""
     tests: dict[str, DataTest] = {}
     for file, text in shared.project.singular:
-        test = _read(file, text, shared, known, diagnostics)
+        test = _read(file, text, shared, known_nodes, diagnostics)
         if test is None:
             continue
         if test.id in tests:
@@ -35,7 +37,7 @@ def read_singular(shared: CompileContext, known: KnownNodes, diagnostics: list[D
 
 
 def _read(
-    file: str, text: str, shared: CompileContext, known: KnownNodes, diagnostics: list[Diagnostic]
+    file: str, text: str, shared: CompileContext, known_nodes: KnownNodes, diagnostics: list[Diagnostic]
 ) -> DataTest | None:
     name = PurePosixPath(file).stem
     place = Location(file, 1, 1)
@@ -59,10 +61,10 @@ def _read(
     config.check_keys(TEST_CONFIG)
     options = read_options(config)
     name = options.name or name
-    query = parse(rendered, name, diagnostics)
+    query = parse(rendered, name, diagnostics, compared=False)
     if query is None or not options.enabled:
         return None
-    read = read_relations(rendered, query, known, f"the test '{name}'", name, None, diagnostics)
+    read = read_relations(rendered, query, known_nodes, f"the test '{name}'", name, None, diagnostics)
     if read is None:
         return None
     sql, parents, positions = read

@@ -24,13 +24,13 @@ def column_in_sql(column: str, columns: Iterable[str]) -> str:
     if "`" in column:
         return column
     if column.lower() in {name.lower() for name in columns}:
-        return _quoted(column)
+        return _quote_name(column)
     parts = column.split(".")
-    return ".".join(map(_quoted, parts)) if all(map(_WORD.fullmatch, parts)) else f"`{column}`"
+    return ".".join(map(_quote_name, parts)) if all(map(_WORD.fullmatch, parts)) else f"`{column}`"
 
 
 @lru_cache(maxsize=1024)
-def _quoted(name: str) -> str:
+def _quote_name(name: str) -> str:
     if _WORD.fullmatch(name):
         try:
             tree = parse_text(f"select {name} from t where {name} = {name} group by {name}")  # noqa: S608
@@ -48,23 +48,23 @@ def missing_columns(test: DataTest, tree: exp.Expr, text: str, tables: Mapping[s
         for table in tree.find_all(exp.Table)
         if table.alias and (name := ".".join(part.name for part in table.parts)) in tables
     }
-    found = columns_of(tree, tables, {}, text).unresolved
-    return [_missing(test, name, aliases, list(tables.values())) for name in found]
+    unresolved = columns_of(tree, tables, {}, text).unresolved
+    return [_missing(test, name, aliases, list(tables.values())) for name in unresolved]
 
 
 def _missing(
-    test: DataTest, found: Unresolved, aliases: Mapping[str, InputColumns], tables: list[InputColumns]
+    test: DataTest, unresolved: Unresolved, aliases: Mapping[str, InputColumns], tables: list[InputColumns]
 ) -> Diagnostic:
-    qualifier, _, column = found.name.rpartition(".")
+    qualifier, _, column = unresolved.name.rpartition(".")
     if qualifier in aliases:
         tables = [aliases[qualifier]]
     nodes = list(dict.fromkeys(table.node.partition(".")[2] for table in tables))
-    of = f"which '{nodes[0]}' does not have" if len(nodes) == 1 else "which none of its tables has"
+    reason = f"which '{nodes[0]}' does not have" if len(nodes) == 1 else "which none of its tables has"
     # A test that is a file of SQL.
     own_file = bool(test.positions.runs)
-    message = f"the test '{test.name if own_file else test.kind}' names the column '{column}', {of}"
+    message = f"the test '{test.name if own_file else test.kind}' names the column '{column}', {reason}"
     hint = near(column, [name for table in tables for name, _ in table.columns or ()])
-    place = test.positions.locate(test.file, found.offset) if own_file else test.location
+    place = test.positions.locate(test.file, unresolved.offset) if own_file else test.location
     return Diagnostic("unknown-column", message, hint, node=test.model.partition(".")[2], location=place)
 
 

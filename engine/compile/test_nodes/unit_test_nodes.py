@@ -45,7 +45,7 @@ def read_unit_tests(
     """All unit tests of a project; what is wrong is added to `diagnostics`."""
     tests: dict[str, UnitTest] = {}
     for doc in project.tests:
-        top = values.rendered(Section.of(doc, diagnostics))
+        top = values.rendered(Section.of_document(doc, diagnostics))
         top.check_keys(UNIT_TEST_FILE)
         check_version(top)
         listed = top.child("unit_tests")
@@ -75,9 +75,9 @@ class _Reader:
         if not isinstance(item.value, dict):
             item.expected("a unit test with name, model, steps and expect")
             return None
-        before = len(item.found)
+        before = len(item.diagnostics)
         item.check_keys(UNIT_TEST)
-        name, model = self._named("name"), self._named("model")
+        name, model = self._required("name"), self._required("model")
         tags, meta, enabled = self._config()
         if name is None or model is None or not enabled:
             return None
@@ -95,7 +95,7 @@ class _Reader:
             item.report("missing-key", f"the unit test '{label}' has no expectations", "Write 'expect: {rows: [...]}'.")
         if self.tested.broken:
             # Its inputs and outputs are not known then: only its own errors are reported, not what follows from them.
-            item.found[before:] = [d for d in item.found[before:] if d.code not in _FOLLOWS]
+            item.diagnostics[before:] = [d for d in item.diagnostics[before:] if d.code not in _FOLLOWS]
         return UnitTest(
             id=f"unit_test.{self.tested.name}.{label}",
             name=label,
@@ -110,7 +110,7 @@ class _Reader:
             meta=meta,
             file=item.doc.file,
             location=name.place,
-            broken=len(item.found) > before or self.tested.broken,
+            broken=len(item.diagnostics) > before or self.tested.broken,
         )
 
     @property
@@ -119,7 +119,7 @@ class _Reader:
             raise RuntimeError("the model was not found")
         return self.model
 
-    def _named(self, key: str) -> Section | None:
+    def _required(self, key: str) -> Section | None:
         part = self.item.child(key)
         if part is None:
             self.item.report("missing-key", f"a unit test has no '{key}'", f"Write '{key}: ...'.")
@@ -152,20 +152,20 @@ class _Reader:
     # steps
 
     def _steps(self) -> tuple[tuple[GivenRows, ...], tuple[UnitTestStep, ...]]:
-        given, steps = self.item.child("given"), self.item.child("steps")
-        first = self._given(given) if given else ()
+        given_section, steps = self.item.child("given"), self.item.child("steps")
+        first = self._given_rows(given_section) if given_section else ()
         if steps is None:
-            return _apart(first, self.tested, self.item)
+            return _split_static(first, self.tested, self.item)
         streams = {item.view for item in self.tested.inputs if item.stream}
         for rows in first:
-            if rows.view in streams and given is not None:
+            if rows.view in streams and given_section is not None:
                 hint = "Write its rows in the steps: '- given: {...}'."
-                given.report("unit-test-input", f"'{rows.input}' is read as a stream", hint)
-        made = [step for item in steps.items() if (step := self._step(item)) is not None]
+                given_section.report("unit-test-input", f"'{rows.input}' is read as a stream", hint)
+        read_steps = [step for item in steps.items() if (step := self._step(item)) is not None]
         if self.tested.write.history and not self.tested.streaming:
             # Each step is a build, and may give any input other rows.
-            return tuple(first), tuple(made)
-        if not self.tested.streaming and not self.tested.broken and len(made) > 1:
+            return tuple(first), tuple(read_steps)
+        if not self.tested.streaming and not self.tested.broken and len(read_steps) > 1:
             steps.report(
                 "bad-value",
                 f"'{self.tested.name}' is not a streaming table and can have one step only",
@@ -173,8 +173,8 @@ class _Reader:
             )
         static = list(first)
         rest: list[UnitTestStep] = []
-        for step in made:
-            fixed, moving = _apart(step.given, self.tested, self.item)
+        for step in read_steps:
+            fixed, moving = _split_static(step.given, self.tested, self.item)
             if fixed and rest and any(s.given for s in rest):
                 message = f"'{fixed[0].input}' is read in full, and its rows cannot change during a test"
                 where = msgspec.structs.replace(self.item, value=None)
@@ -202,11 +202,11 @@ class _Reader:
         if len(kinds) > 1:
             item.report("bad-value", f"a step has one kind, not {' and '.join(kinds)}", "Split it into two steps.")
             return None
-        given, now, expect = item.child("given"), item.child("now"), item.child("expect")
+        given_section, now, expect = item.child("given"), item.child("now"), item.child("expect")
         step = UnitTestStep(
             kind=kinds[0] if kinds else StepKind.GIVEN,
             location=item.place,
-            given=self._given(given) if given else (),
+            given=self._given_rows(given_section) if given_section else (),
             now=read_time(now) if now else None,
             expect=read_expected(expect, self.tested, self.project) if expect else None,
         )
@@ -231,9 +231,9 @@ class _Reader:
                 return None
         return step
 
-    def _given(self, part: Section) -> tuple[GivenRows, ...]:
+    def _given_rows(self, part: Section) -> tuple[GivenRows, ...]:
         """A mapping of inputs to rows, or dbt's list of `input` and `rows`."""
-        found: list[GivenRows] = []
+        fixtures: list[GivenRows] = []
         if isinstance(part.value, list):
             for item in part.items():
                 item.check_keys(GIVEN)
@@ -241,11 +241,11 @@ class _Reader:
                 if name is None:
                     item.report("missing-key", "the given rows have no 'input'", "Write 'input: ref('flights')'.")
                 else:
-                    found += self._input(name.text(), item, name)
-            return tuple(found)
+                    fixtures += self._input(name.text(), item, name)
+            return tuple(fixtures)
         for key, rows in part.mapping():
-            found += self._input(key, rows, None)
-        return tuple(found)
+            fixtures += self._input(key, rows, None)
+        return tuple(fixtures)
 
     def _input(self, text: str, rows: Section, at: Section | None) -> Iterable[GivenRows]:
         name, model = node_name(text), self.tested
@@ -255,8 +255,8 @@ class _Reader:
             hint = near(name, [item.name for item in model.inputs])
             (at or rows).report("unit-test-input", message, hint, at_key=at is None)
             return
-        known = columns_known(self._columns(items[0]))
-        read = read_rows(rows, known, f"'{name}'", self.project)
+        columns = columns_known(self._columns(items[0]))
+        read = read_rows(rows, columns, f"'{name}'", self.project)
         place = at.place if at else rows.key_place
         for item in {item.view: item for item in items}.values():
             yield GivenRows(name, item.view, read, place)
@@ -282,8 +282,8 @@ def input_columns(item: Input, nodes: Mapping[str, Node]) -> dict[str, str | Non
     """Name and type of the columns that an input has; empty if they are not known."""
     node = nodes.get(item.node)
     if isinstance(node, Model):
-        stored = not node.computed_when_read
-        return {c.name: spark_types.stored(c.type) if stored else c.type for c in node.columns}
+        in_table = not node.computed_when_read
+        return {c.name: spark_types.type_in_table(c.type) if in_table else c.type for c in node.columns}
     if not isinstance(node, Source) or not node.columns:
         return {}
     columns: dict[str, str | None] = {c.name: c.type for c in node.columns}
@@ -293,27 +293,27 @@ def input_columns(item: Input, nodes: Mapping[str, Node]) -> dict[str, str | Non
     return columns
 
 
-def _apart(
-    given: tuple[GivenRows, ...], model: Model, item: Section
+def _split_static(
+    fixtures: tuple[GivenRows, ...], model: Model, item: Section
 ) -> tuple[tuple[GivenRows, ...], tuple[UnitTestStep, ...]]:
     """Rows of what is read in full, and a step with the rows of streams."""
     streams = {i.view for i in model.inputs if i.stream}
-    fixed = tuple(rows for rows in given if rows.view not in streams)
-    moving = tuple(rows for rows in given if rows.view in streams)
+    fixed = tuple(rows for rows in fixtures if rows.view not in streams)
+    moving = tuple(rows for rows in fixtures if rows.view in streams)
     return fixed, (UnitTestStep(StepKind.GIVEN, item.place, moving),)
 
 
-def _with(step: UnitTestStep, given: tuple[GivenRows, ...]) -> UnitTestStep:
-    return UnitTestStep(step.kind, step.location, given, step.now, step.expect)
+def _with(step: UnitTestStep, fixtures: tuple[GivenRows, ...]) -> UnitTestStep:
+    return UnitTestStep(step.kind, step.location, fixtures, step.now, step.expect)
 
 
 def read_expected(part: Section, model: Model, project: LoadedProject) -> ExpectedResult:
     if isinstance(part.value, list):
         return ExpectedResult(part.key_place, _rows(part, model, project))
     part.check_keys(EXPECT)
-    given = isinstance(part.value, dict) and not part.value.keys().isdisjoint({"rows", "csv", "sql", "fixture"})
+    has_rows = isinstance(part.value, dict) and not part.value.keys().isdisjoint({"rows", "csv", "sql", "fixture"})
     ordered, mark = part.child("ordered"), part.child("watermark")
-    if ordered is not None and not given:
+    if ordered is not None and not has_rows:
         hint = "Add the rows: 'rows: [..]'."
         ordered.report("setting-needs", "'ordered' needs the rows that are expected", hint, at_key=True)
     counts = {key: section.integer(least=0) for key in _COUNTS if (section := part.child(key))}
@@ -323,7 +323,7 @@ def read_expected(part: Section, model: Model, project: LoadedProject) -> Expect
                 section.report("bad-value", f"'{model.name}' is not a streaming table and has no '{key}'", at_key=True)
     return ExpectedResult(
         location=part.key_place,
-        rows=_rows(_only_rows(part), model, project) if given else None,
+        rows=_rows(_only_rows(part), model, project) if has_rows else None,
         ordered=ordered.boolean() if ordered else False,
         watermark=read_time(mark) if mark else None,
         **counts,
@@ -345,10 +345,10 @@ def read_time(part: Section) -> str | None:
 
 
 def _rows(part: Section, model: Model, project: LoadedProject) -> Rows:
-    stored: dict[str, str | None] = {c.name: c.type for c in model.columns}
-    return read_rows(part, columns_known(stored), f"'{model.name}'", project)
+    column_types: dict[str, str | None] = {c.name: c.type for c in model.columns}
+    return read_rows(part, columns_known(column_types), f"'{model.name}'", project)
 
 
 def _only_rows(part: Section) -> Section:
-    kept = {key: value for key, value in part.value.items() if key in ROWS.names}
-    return msgspec.structs.replace(part, value=kept)
+    row_settings = {key: value for key, value in part.value.items() if key in ROWS.names}
+    return msgspec.structs.replace(part, value=row_settings)

@@ -16,7 +16,7 @@ from engine.compile.nodes.unit_test_steps import Rows
 from engine.compile.sql.determinism import deterministic
 from engine.compile.sql.dialect import parse_text
 from engine.compile.sql.query_nodes import QueryNodes
-from engine.compile.test_nodes.coerce_values import fit_row, natural
+from engine.compile.test_nodes.coerce_values import fit_row, natural_type
 from engine.compile.types import spark_types
 from engine.errors import Location, near
 from engine.project import LoadedProject
@@ -37,10 +37,10 @@ def columns_known(columns: Mapping[str, str | None] | None) -> Known | None:
     return {name.lower(): (name, spark_types.normal(kind) if kind else None) for name, kind in columns.items()}
 
 
-def read_rows(part: Section, columns: Known | None, what: str, project: LoadedProject) -> Rows:
+def read_rows(part: Section, columns: Known | None, owner: str, project: LoadedProject) -> Rows:
     """The rows of a mapping list, CSV text, a query, `{sql: ..}` or dbt's `{rows, format}`."""
     if not isinstance(part.value, dict):
-        return _rows(part, columns, what, "")
+        return _rows(part, columns, owner, "")
     part.check_keys(ROWS, more=("input",))
     _check_one_form(part)
     form = part.child("format")
@@ -48,19 +48,19 @@ def read_rows(part: Section, columns: Known | None, what: str, project: LoadedPr
         if form is not None:
             form.choice("csv")
         inner = _fixture(fixture, project)
-        return _rows(inner, columns, what, "csv") if inner else Rows()
-    chosen = form.choice("dict", "csv", "sql") if form else ""
+        return _rows(inner, columns, owner, "csv") if inner else Rows()
+    row_format = form.choice("dict", "csv", "sql") if form else ""
     for key in ("sql", "csv"):
         if (inner := part.child(key)) is not None:
-            return _rows(inner, columns, what, key)
+            return _rows(inner, columns, owner, key)
     body = part.child("rows")
-    return _rows(body, columns, what, chosen) if body else Rows()
+    return _rows(body, columns, owner, row_format) if body else Rows()
 
 
 def _check_one_form(part: Section) -> None:
     """Report a second set of rows: only one of them would count."""
-    first, *others = [inner for key in _WHOLE if (inner := part.child(key)) is not None] or [part]
-    for other in others:
+    first, *other_forms = [inner for key in _WHOLE if (inner := part.child(key)) is not None] or [part]
+    for other in other_forms:
         message = f"'{first.name}' and '{other.name}' exclude each other"
         other.report("setting-conflict", message, "Keep one of them.", at_key=True)
 
@@ -72,7 +72,9 @@ def _fixture(part: Section, project: LoadedProject) -> Section | None:
     if len(matching) == 1:
         # Its first line is that of the header: the text of a block begins on the line below its sign.
         place = Location(matching[0], 0, 1)
-        return Section(Yaml(None, place.file, origin=place), (), project.texts[matching[0]], part.found, part.node)
+        return Section(
+            Yaml(None, place.file, origin=place), (), project.texts[matching[0]], part.diagnostics, part.node
+        )
     if matching:
         part.report("bad-value", f"there are several fixtures '{name}'", f"Rename one of {', '.join(matching)}.")
     elif name:
@@ -81,12 +83,12 @@ def _fixture(part: Section, project: LoadedProject) -> Section | None:
     return None
 
 
-def _rows(part: Section, columns: Known | None, what: str, form: str) -> Rows:
+def _rows(part: Section, columns: Known | None, owner: str, form: str) -> Rows:
     if part.value is None or part.value is UNKNOWN:
         return Rows()
     if isinstance(part.value, str):
         if form == "sql" or (not form and _QUERY.match(part.value)):
-            return _query(part, columns, what)
+            return _query(part, columns, owner)
         part = _csv(part)
     elif form in {"csv", "sql"}:
         part.expected("text")
@@ -94,17 +96,17 @@ def _rows(part: Section, columns: Known | None, what: str, form: str) -> Rows:
     rows = []
     for item in part.items():
         if isinstance(item.value, dict):
-            rows.append(fit_row(item, columns, what))
+            rows.append(fit_row(item, columns, owner))
         else:
             item.expected("a row such as {id: 1, name: x}")
-    return Rows(_named(rows, columns), tuple(rows))
+    return Rows(_typed_columns(rows, columns), tuple(rows))
 
 
-def _named(rows: list[dict[str, Any]], columns: Known | None) -> tuple[tuple[str, str | None], ...]:
+def _typed_columns(rows: list[dict[str, Any]], columns: Known | None) -> tuple[tuple[str, str | None], ...]:
     names = dict.fromkeys(name for row in rows for name in row)
     if columns is not None:
         return tuple((name, columns[name.lower()][1]) for name in names)
-    return tuple((n, next((k for r in rows if (k := natural(r.get(n)))), "string")) for n in names)
+    return tuple((n, next((k for r in rows if (k := natural_type(r.get(n)))), "string")) for n in names)
 
 
 def _csv(part: Section) -> Section:
@@ -122,12 +124,12 @@ def _csv(part: Section) -> Section:
         places[(len(rows),)] = Location(part.place.file, first + number, part.place.column)
         rows.append({name: cell.strip() or None for name, cell in zip(header, cells, strict=False)})
         if len(cells) != len(header):
-            place = Section(Yaml(rows, part.doc.file, places), (len(rows) - 1,), rows[-1], part.found, part.node)
+            place = Section(Yaml(rows, part.doc.file, places), (len(rows) - 1,), rows[-1], part.diagnostics, part.node)
             place.report("unit-test-value", f"the row has {len(cells)} values for {len(header)} columns")
-    return Section(Yaml(rows, part.doc.file, places, origin=part.place), (), rows, part.found, part.node)
+    return Section(Yaml(rows, part.doc.file, places, origin=part.place), (), rows, part.diagnostics, part.node)
 
 
-def _query(part: Section, known: Known | None, what: str) -> Rows:
+def _query(part: Section, declared: Known | None, owner: str) -> Rows:
     text = part.value.strip().rstrip(";")
     try:
         tree = parse_text(text)
@@ -139,20 +141,20 @@ def _query(part: Section, known: Known | None, what: str) -> Rows:
         return Rows()
     names = [name for name in tree.named_selects if name and name != "*"]
     columns: tuple[tuple[str, str | None], ...] = tuple((name, None) for name in names)
-    if known is not None:
-        columns = tuple(known.values())
+    if declared is not None:
+        columns = tuple(declared.values())
     for name in names:
-        if known is not None and name.lower() not in known:
+        if declared is not None and name.lower() not in declared:
             hint = near(name, [column for column, _ in columns])
-            part.report("unknown-column", f"{what} has no column '{name}'", hint)
-    chosen = {name.lower() for name in names}
-    found = tuple(c for c in columns if c[0].lower() in chosen) if chosen else columns
-    return Rows(found, sql=text, deterministic=_alone(tree))
+            part.report("unknown-column", f"{owner} has no column '{name}'", hint)
+    lower_names = {name.lower() for name in names}
+    row_columns = tuple(c for c in columns if c[0].lower() in lower_names) if lower_names else columns
+    return Rows(row_columns, sql=text, deterministic=_reads_nothing(tree))
 
 
-def _alone(tree: exp.Query) -> bool:
+def _reads_nothing(tree: exp.Query) -> bool:
     """Whether a query of rows reads no table, no clock and no random number."""
-    nodes = QueryNodes.of(tree)
+    nodes = QueryNodes.of_tree(tree)
     ctes = {cte.alias.lower() for cte in nodes.every(exp.CTE)}
     tables = (table for table in nodes.every(exp.Table) if isinstance(table.this, exp.Identifier))
     return deterministic(nodes) and all(len(t.parts) == 1 and t.name.lower() in ctes for t in tables)

@@ -28,9 +28,9 @@ def family(type_: str | None) -> str:
     """What a type counts as where types are checked; empty if it is not known, or not checked."""
     if type_ is None:
         return ""
-    known = _FAMILIES.get(type_)
-    if known is not None:
-        return known
+    type_family = _FAMILIES.get(type_)
+    if type_family is not None:
+        return type_family
     head = re.split(r"[<(]", type_, maxsplit=1)[0]
     if head in NESTED or head == "decimal":
         return head
@@ -39,12 +39,12 @@ def family(type_: str | None) -> str:
     return ""
 
 
-def ordered(type_: str) -> bool:
+def is_ordered(type_: str) -> bool:
     """Whether Spark can sort and compare values of a type."""
     return not _UNORDERED.search(type_)
 
 
-def grouped(type_: str) -> bool:
+def is_groupable(type_: str) -> bool:
     """Whether Spark can tell equal values of a type apart from others in DISTINCT and its like."""
     return not _UNHASHED.search(type_)
 
@@ -55,36 +55,36 @@ class Wanted:
     words: str
 
 
-def _wanted(words: str, *families: str) -> Wanted:
+def _accepts(words: str, *families: str) -> Wanted:
     return Wanted(frozenset(families), words)
 
 
 _EVERY = frozenset({*_FAMILIES.values(), *NESTED, "decimal", *INTERVALS})
 WANTED = {
     "text": Wanted(_EVERY - NESTED, "text"),
-    "string": _wanted("text", "string"),
-    "bytes": _wanted("text or bytes", "string", "binary"),
-    "number": _wanted("a number", "string", *NUMBERS),
-    "quantity": _wanted("a number or interval", "string", *NUMBERS, *INTERVALS),
+    "string": _accepts("text", "string"),
+    "bytes": _accepts("text or bytes", "string", "binary"),
+    "number": _accepts("a number", "string", *NUMBERS),
+    "quantity": _accepts("a number or interval", "string", *NUMBERS, *INTERVALS),
     # Spark adds up timestamps, too.
-    "total": _wanted("a number or interval", "string", "timestamp", *NUMBERS, *INTERVALS),
-    "whole": _wanted("a whole number", "small", "bigint"),
-    "bits": _wanted("a whole number or condition", "small", "bigint", "boolean"),
-    "exact": _wanted("a number", *NUMBERS),
-    "date": _wanted("a date", "date"),
-    "part": _wanted("a date, timestamp or interval", "string", *TIMES, *INTERVALS),
-    "shown": _wanted("a number, date or text", "string", *NUMBERS, *TIMES),
-    "placed": _wanted("a number, time or interval", "string", *NUMBERS, *TIMES, *INTERVALS),
-    "days": _wanted("a whole number that is no BIGINT", "small", "string"),
-    "time": _wanted("a date or timestamp", "string", *TIMES),
-    "point": _wanted("a timestamp", "timestamp"),
-    "truth": _wanted("a condition", "boolean", "string"),
-    "array": _wanted("an array", "array"),
-    "many": _wanted("an array or map", "array", "map"),
-    "map": _wanted("a map", "map"),
+    "total": _accepts("a number or interval", "string", "timestamp", *NUMBERS, *INTERVALS),
+    "whole": _accepts("a whole number", "small", "bigint"),
+    "bits": _accepts("a whole number or condition", "small", "bigint", "boolean"),
+    "exact": _accepts("a number", *NUMBERS),
+    "date": _accepts("a date", "date"),
+    "part": _accepts("a date, timestamp or interval", "string", *TIMES, *INTERVALS),
+    "shown": _accepts("a number, date or text", "string", *NUMBERS, *TIMES),
+    "placed": _accepts("a number, time or interval", "string", *NUMBERS, *TIMES, *INTERVALS),
+    "days": _accepts("a whole number that is no BIGINT", "small", "string"),
+    "time": _accepts("a date or timestamp", "string", *TIMES),
+    "point": _accepts("a timestamp", "timestamp"),
+    "truth": _accepts("a condition", "boolean", "string"),
+    "array": _accepts("an array", "array"),
+    "many": _accepts("an array or map", "array", "map"),
+    "map": _accepts("a map", "map"),
     "single": Wanted(_EVERY - NESTED - {"variant"}, "a single value"),
-    "raw": _wanted("bytes", "binary"),
-    "nested": _wanted("a struct, array or map", "variant", *NESTED),
+    "raw": _accepts("bytes", "binary"),
+    "nested": _accepts("a struct, array or map", "variant", *NESTED),
 }
 # `-` is not checked; `!` takes no NULL without a type; `sorted` is what can be sorted, `hashed` what has no map in it.
 _TAKES = """
@@ -150,8 +150,8 @@ hashed: collect_set
 def _entries() -> dict[str, tuple[str, ...]]:
     accepted: dict[str, tuple[str, ...]] = {}
     for line in _TAKES.replace("\n    ", " ").strip().splitlines():
-        wanted, _, names = line.partition(": ")
-        accepted.update(dict.fromkeys(names.split(), tuple(wanted.split())))
+        words, _, names = line.partition(": ")
+        accepted.update(dict.fromkeys(names.split(), tuple(words.split())))
     return accepted
 
 

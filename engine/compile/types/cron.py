@@ -41,12 +41,12 @@ def fault(text: str) -> str:
     return next(filter(None, faults), "")
 
 
-def _field(text: str, what: str, least: int, most: int, names: dict[str, int]) -> str:
+def _field(text: str, unit: str, least: int, most: int, names: dict[str, int]) -> str:
     for part in text.split(","):
         match = _PART.fullmatch(part)
         if match is None or not _fits(match, least, most, names):
-            article = "an" if what == "hour" else "a"
-            return f"'{part}' is not {article} {what} ({least} to {most})"
+            article = "an" if unit == "hour" else "a"
+            return f"'{part}' is not {article} {unit} ({least} to {most})"
     return ""
 
 
@@ -99,8 +99,8 @@ class Schedule:
             if self._is_day(day):
                 for hour in sorted(self.hours):
                     for minute in sorted(self.minutes):
-                        if (found := day.replace(hour=hour, minute=minute)) >= start:
-                            return found
+                        if (candidate := day.replace(hour=hour, minute=minute)) >= start:
+                            return candidate
             day += timedelta(days=1)
         return None
 
@@ -112,7 +112,7 @@ class Schedule:
 
 
 def _numbers(text: str, least: int, most: int, names: dict[str, int]) -> frozenset[int]:
-    found: set[int] = set()
+    numbers: set[int] = set()
     for part in text.split(","):
         match = _PART.fullmatch(part)
         if match is None:
@@ -123,5 +123,5 @@ def _numbers(text: str, least: int, most: int, names: dict[str, int]) -> frozens
             last = most
         if first is None or last is None:
             raise ValueError(text)
-        found.update(range(first, last + 1, int(match["step"] or 1)))
-    return frozenset(found)
+        numbers.update(range(first, last + 1, int(match["step"] or 1)))
+    return frozenset(numbers)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from engine.compile.types import spark_types
-from engine.compile.types.widening import INTEGERS, arithmetic, digits, is_numeric, wider, widest
+from engine.compile.types.widening import INTEGERS, arithmetic, digits, is_numeric, wider_type, widest_type
 
 Types = Sequence[str | None]
 Rule = Callable[[Types], str | None]
@@ -63,14 +63,14 @@ interval: make_interval try_make_interval
 """
 
 
-def _fixed() -> Iterator[tuple[str, str]]:
+def _fixed_types() -> Iterator[tuple[str, str]]:
     for line in _FIXED.replace("\n    ", " ").strip().splitlines():
         type_, _, names = line.partition(": ")
         yield from ((name, type_) for name in names.split())
 
 
 # Functions that give one type whatever they are given.
-FIXED = frozenset(name for name, _ in _fixed())
+FIXED = frozenset(name for name, _ in _fixed_types())
 
 
 def _always(type_: str) -> Rule:
@@ -144,12 +144,12 @@ def _concat(types: Types) -> str | None:
     if None in types or not types:
         return None
     if all(type_ and type_.startswith("array<") for type_ in types):
-        return widest(types)
+        return widest_type(types)
     return "binary" if set(types) == {"binary"} else "string"
 
 
 def _map(types: Types) -> str | None:
-    return spark_types.map_of(widest(types[::2]), widest(types[1::2]))
+    return spark_types.map_of(widest_type(types[::2]), widest_type(types[1::2]))
 
 
 def _entries(types: Types) -> str | None:
@@ -166,19 +166,19 @@ def _with_element(types: Types) -> str | None:
     inner, new = spark_types.element(_first(types)), types[-1] if types else None
     if inner != "double" and new == "float" and inner is not None and is_numeric(inner):
         return spark_types.array("float")
-    return spark_types.array(wider(inner, new))
+    return spark_types.array(wider_type(inner, new))
 
 
 def _same_array(types: Types) -> str | None:
     return "array<void>" if _first(types) == "void" else _first(types)
 
 
-def _padded(types: Types) -> str | None:
+def _padded_type(types: Types) -> str | None:
     return "binary" if set(types[::2]) == {"binary"} else "string" if _first(types) else None
 
 
 def _sequence(types: Types) -> str | None:
-    start = widest(types[:2])
+    start = widest_type(types[:2])
     return spark_types.array(start if start != "string" else None)
 
 
@@ -186,7 +186,7 @@ def _pair(sign: str) -> Rule:
     return lambda types: arithmetic(sign, *_two(types))
 
 
-def _shifted(types: Types) -> str | None:
+def _shifted_type(types: Types) -> str | None:
     return "bigint" if _first(types) == "bigint" else "int" if _first(types) else None
 
 
@@ -212,7 +212,7 @@ def _piece(types: Types) -> str | None:
 
 
 def _null_or_zero(types: Types) -> str | None:
-    return wider(_first(types), "int")
+    return wider_type(_first(types), "int")
 
 
 def _bits_of_all(types: Types) -> str | None:
@@ -257,9 +257,9 @@ _RULES: dict[str, Rule] = {
     ),
     **dict.fromkeys(("bit_and", "bit_or", "bit_xor"), _bits_of_all),
     **dict.fromkeys(("array_compact", "array_distinct", "shuffle", "slice", "sort_array"), _same_array),
-    **dict.fromkeys(("lpad", "rpad"), _padded),
+    **dict.fromkeys(("lpad", "rpad"), _padded_type),
     **dict.fromkeys(("abs", "negative", "positive"), _number),
-    **dict.fromkeys(("coalesce", "ifnull", "nvl", "greatest", "least"), widest),
+    **dict.fromkeys(("coalesce", "ifnull", "nvl", "greatest", "least"), widest_type),
     **dict.fromkeys(("sum", "try_sum"), _sum),
     **dict.fromkeys(("avg", "mean", "try_avg"), _avg),
     **dict.fromkeys(("ceil", "ceiling", "floor"), _whole),
@@ -268,11 +268,11 @@ _RULES: dict[str, Rule] = {
     **dict.fromkeys(("element_at", "try_element_at", "get"), _item),
     **dict.fromkeys(("collect_list", "collect_set", "array_agg"), lambda types: spark_types.array(_first(types))),
     **dict.fromkeys(("array_append", "array_prepend", "array_insert"), _with_element),
-    **dict.fromkeys(("shiftleft", "shiftright", "shiftrightunsigned"), _shifted),
-    **dict.fromkeys(("array_union", "map_concat"), widest),
+    **dict.fromkeys(("shiftleft", "shiftright", "shiftrightunsigned"), _shifted_type),
+    **dict.fromkeys(("array_union", "map_concat"), widest_type),
     **dict.fromkeys(("approx_percentile", "percentile_approx"), _approximate),
     **dict.fromkeys(("left", "overlay", "substr", "substring"), _piece),
-    "array": lambda types: spark_types.array(widest(types)),
+    "array": lambda types: spark_types.array(widest_type(types)),
     "array_repeat": lambda types: spark_types.array(_first(types)),
     "bit_count": lambda _: "int",
     "bitnot": _bits,
@@ -286,7 +286,7 @@ _RULES: dict[str, Rule] = {
     "map_keys": lambda types: spark_types.array(spark_types.entry(_first(types))[0]),
     "map_values": lambda types: spark_types.array(spark_types.entry(_first(types))[1]),
     "median": _middle,
-    "nvl2": lambda types: wider(*_two(types[1:])),
+    "nvl2": lambda types: wider_type(*_two(types[1:])),
     "percentile": _percentile,
     "percentile_cont": _percentile,
     "percentile_disc": _percentile,
@@ -303,19 +303,19 @@ _RULES.update(
     (name, _always(name)) for name in ("bigint", "boolean", "date", "double", "float", "int", "smallint", "tinyint")
 )
 _RULES["timestamp"], _RULES["decimal"] = _always("timestamp"), _always("decimal(10,0)")
-_RULES.update((name, _always(type_)) for name, type_ in _fixed())
+_RULES.update((name, _always(type_)) for name, type_ in _fixed_types())
 
 
-def known(name: str) -> bool:
+def has_result_type(name: str) -> bool:
     return name in _RULES
 
 
-def returned(name: str, types: Types) -> str | None:
+def return_type(name: str, types: Types) -> str | None:
     rule = _RULES.get(name)
     return rule(types) if rule is not None else None
 
 
-def rounded(name: str, type_: str | None, places: int | None) -> str | None:
+def rounded_type(name: str, type_: str | None, places: int | None) -> str | None:
     """The type of round(x, places) and its like; `places` is None if it is not a number."""
     if type_ is not None and name in {"ceil", "ceiling", "floor"}:
         type_ = _AS_DECIMAL.get(type_, type_)
@@ -327,8 +327,8 @@ def rounded(name: str, type_: str | None, places: int | None) -> str | None:
     whole = precision - scale + 1
     if places < 0:
         return f"decimal({min(max(whole, 1 - places), 38)},0)"
-    kept = min(scale, places)
-    return f"decimal({min(whole + kept, 38)},{kept})"
+    decimals = min(scale, places)
+    return f"decimal({min(whole + decimals, 38)},{decimals})"
 
 
 _AS_DECIMAL = {

@@ -78,10 +78,10 @@ def _type(words: deque[str]) -> str:
         return _interval(words)
     if word not in {"array", "map", "struct"}:
         raise ValueError(word)
-    return f"{word}<{','.join(_inside(words, _field if word == 'struct' else _type))}>"
+    return f"{word}<{','.join(_inner_types(words, _field if word == 'struct' else _type))}>"
 
 
-def _inside(words: deque[str], read: Callable[[deque[str]], str]) -> list[str]:
+def _inner_types(words: deque[str], read: Callable[[deque[str]], str]) -> list[str]:
     parts: list[str] = []
     if words.popleft() != "<":
         raise ValueError("<")
@@ -95,7 +95,7 @@ def _inside(words: deque[str], read: Callable[[deque[str]], str]) -> list[str]:
 
 def _field(words: deque[str]) -> str:
     name = words.popleft()
-    plain = name[1:-1] if name.startswith("`") else name
+    bare_name = name[1:-1] if name.startswith("`") else name
     if words[0] == ":":
         words.popleft()
     type_ = _type(words)
@@ -105,7 +105,7 @@ def _field(words: deque[str]) -> str:
     if words[0].lower() == "comment":
         words.popleft()
         words.popleft()
-    return f"{plain if _WORD.fullmatch(plain) else name}:{type_}"
+    return f"{bare_name if _WORD.fullmatch(bare_name) else name}:{type_}"
 
 
 def _numbers(words: deque[str]) -> list[str]:
@@ -126,12 +126,12 @@ def _interval(words: deque[str]) -> str:
     return " ".join(["interval", *units])
 
 
-def opaque(type_: str) -> bool:
+def is_opaque(type_: str) -> bool:
     return type_ in _PLAIN or type_.startswith(("decimal(", "interval ", "time("))
 
 
 @lru_cache(maxsize=4096)
-def stored(type_: str | None) -> str | None:
+def type_in_table(type_: str | None) -> str | None:
     """The type after a way through an Iceberg table, which has no small integers."""
     return None if type_ is None else _SMALL.sub("int", type_)
 
@@ -172,7 +172,7 @@ def struct(members: list[tuple[str, str | None]]) -> str | None:
     for name, type_ in members:
         if type_ is None:
             return None
-        parts.append(f"{quoted(name)}:{type_}")
+        parts.append(f"{quote_name(name)}:{type_}")
     return f"struct<{','.join(parts)}>"
 
 
@@ -188,7 +188,7 @@ def nameless(type_: str | None) -> str | None:
     return f"map<{nameless(key)},{nameless(value)}>" if key else type_
 
 
-def quoted(name: str) -> str:
+def quote_name(name: str) -> str:
     return name if _WORD.fullmatch(name) else f"`{name.replace('`', '``')}`"
 
 

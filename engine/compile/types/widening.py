@@ -22,32 +22,32 @@ def is_numeric(type_: str) -> bool:
     return type_ in _ORDER or type_.startswith("decimal")
 
 
-def widest(types: Iterable[str | None]) -> str | None:
+def widest_type(types: Iterable[str | None]) -> str | None:
     result: str | None = "void"
     for type_ in types:
-        result = wider(result, type_)
+        result = wider_type(result, type_)
     return result
 
 
 @lru_cache(maxsize=4096)
-def wider(left: str | None, right: str | None) -> str | None:
+def wider_type(left_type: str | None, right_type: str | None) -> str | None:
     """The type of what holds values of both (CASE, coalesce, UNION); None if unknown, or there is none."""
-    if left == right or left is None or right is None:
-        return left if left == right else None
-    if "void" in {left, right}:
-        return right if left == "void" else left
-    if "string" in {left, right}:
-        return _with_string(right if left == "string" else left)
-    if is_numeric(left) and is_numeric(right):
-        return _wider_number(left, right)
-    return _wider_time(left, right) or _wider_nested(left, right)
+    if left_type == right_type or left_type is None or right_type is None:
+        return left_type if left_type == right_type else None
+    if "void" in {left_type, right_type}:
+        return right_type if left_type == "void" else left_type
+    if "string" in {left_type, right_type}:
+        return _with_string(right_type if left_type == "string" else left_type)
+    if is_numeric(left_type) and is_numeric(right_type):
+        return _wider_number(left_type, right_type)
+    return _wider_time(left_type, right_type) or _wider_nested(left_type, right_type)
 
 
-def _wider_time(left: str, right: str) -> str | None:
-    if left in _TIMES and right in _TIMES:
-        return max(left, right, key=_TIMES.index)
-    if left.startswith("interval") and right.startswith("interval"):
-        return interval(*_ends(left), *_ends(right))
+def _wider_time(left_type: str, right_type: str) -> str | None:
+    if left_type in _TIMES and right_type in _TIMES:
+        return max(left_type, right_type, key=_TIMES.index)
+    if left_type.startswith("interval") and right_type.startswith("interval"):
+        return interval(*_ends(left_type), *_ends(right_type))
     return None
 
 
@@ -59,27 +59,27 @@ def _with_string(type_: str) -> str | None:
     return None if type_.startswith(_NO_STRING) else type_
 
 
-def _wider_number(left: str, right: str) -> str:
-    if "decimal" in left or "decimal" in right:
-        if left in _FLOATS or right in _FLOATS:
+def _wider_number(left_type: str, right_type: str) -> str:
+    if "decimal" in left_type or "decimal" in right_type:
+        if left_type in _FLOATS or right_type in _FLOATS:
             return "double"
-        (p1, s1), (p2, s2) = digits(left), digits(right)
+        (p1, s1), (p2, s2) = digits(left_type), digits(right_type)
         scale = max(s1, s2)
-        return _bounded(max(p1 - s1, p2 - s2) + scale, scale)
-    result = max(left, right, key=_ORDER.index)
+        return _bounded_decimal(max(p1 - s1, p2 - s2) + scale, scale)
+    result = max(left_type, right_type, key=_ORDER.index)
     return "double" if result == "float" else result
 
 
-def _wider_nested(left: str, right: str) -> str | None:
-    if left.startswith("array<") and right.startswith("array<"):
-        return spark_types.array(wider(spark_types.element(left), spark_types.element(right)))
-    if left.startswith("map<") and right.startswith("map<"):
-        keys, values = zip(spark_types.entry(left), spark_types.entry(right), strict=True)
-        return spark_types.map_of(wider(*keys), wider(*values))
-    ours, theirs = spark_types.fields(left), spark_types.fields(right)
+def _wider_nested(left_type: str, right_type: str) -> str | None:
+    if left_type.startswith("array<") and right_type.startswith("array<"):
+        return spark_types.array(wider_type(spark_types.element(left_type), spark_types.element(right_type)))
+    if left_type.startswith("map<") and right_type.startswith("map<"):
+        keys, values = zip(spark_types.entry(left_type), spark_types.entry(right_type), strict=True)
+        return spark_types.map_of(wider_type(*keys), wider_type(*values))
+    ours, theirs = spark_types.fields(left_type), spark_types.fields(right_type)
     if not ours or not theirs or [n.lower() for n, _ in ours] != [n.lower() for n, _ in theirs]:
         return None
-    return spark_types.struct([(name, wider(a, b)) for (name, a), (_, b) in zip(ours, theirs, strict=True)])
+    return spark_types.struct([(name, wider_type(a, b)) for (name, a), (_, b) in zip(ours, theirs, strict=True)])
 
 
 def _ends(type_: str) -> tuple[str, ...]:
@@ -103,83 +103,85 @@ def digits(type_: str) -> tuple[int, int]:
     return int(precision), int(scale)
 
 
-def _bounded(precision: int, scale: int) -> str:
+def _bounded_decimal(precision: int, scale: int) -> str:
     """Digits before the point stay (DecimalType.boundedPreferIntegralDigits)."""
     if precision <= _LIMIT:
         return f"decimal({precision},{scale})"
     return f"decimal({_LIMIT},{max(_LIMIT - (precision - scale), 0)})"
 
 
-def _adjusted(precision: int, scale: int) -> str:
+def _adjusted_decimal(precision: int, scale: int) -> str:
     """Digits before the point are worth more than those behind it."""
     if precision <= _LIMIT:
         return f"decimal({precision},{scale})"
-    kept = max(_LIMIT - (precision - scale), min(scale, _KEPT_SCALE))
-    return f"decimal({_LIMIT},{kept})"
+    new_scale = max(_LIMIT - (precision - scale), min(scale, _KEPT_SCALE))
+    return f"decimal({_LIMIT},{new_scale})"
 
 
 def _plus(p1: int, s1: int, p2: int, s2: int) -> str:
     scale = max(s1, s2)
-    return _adjusted(max(p1 - s1, p2 - s2) + scale + 1, scale)
+    return _adjusted_decimal(max(p1 - s1, p2 - s2) + scale + 1, scale)
 
 
 def _times(p1: int, s1: int, p2: int, s2: int) -> str:
-    return _adjusted(p1 + p2 + 1, s1 + s2)
+    return _adjusted_decimal(p1 + p2 + 1, s1 + s2)
 
 
-def _divided(p1: int, s1: int, p2: int, s2: int) -> str:
+def _divided_decimal(p1: int, s1: int, p2: int, s2: int) -> str:
     scale = max(_KEPT_SCALE, s1 + p2 + 1)
-    return _adjusted(p1 - s1 + s2 + scale, scale)
+    return _adjusted_decimal(p1 - s1 + s2 + scale, scale)
 
 
 def _rest(p1: int, s1: int, p2: int, s2: int) -> str:
     scale = max(s1, s2)
-    return _adjusted(min(p1 - s1, p2 - s2) + scale, scale)
+    return _adjusted_decimal(min(p1 - s1, p2 - s2) + scale, scale)
 
 
 _DECIMAL: dict[str, Callable[[int, int, int, int], str]] = {
-    "+": _plus, "-": _plus, "*": _times, "/": _divided, "%": _rest,
+    "+": _plus, "-": _plus, "*": _times, "/": _divided_decimal, "%": _rest,
 }  # fmt: skip
 
 
 @lru_cache(maxsize=4096)
-def arithmetic(sign: str, left: str | None, right: str | None) -> str | None:
+def arithmetic(sign: str, left_type: str | None, right_type: str | None) -> str | None:
     """The type of `left sign right` for + - * / % and div; None if unknown."""
     if sign == "div":
         return "bigint"
-    if left is None or right is None:
+    if left_type is None or right_type is None:
         return None
-    if "void" in {left, right}:
-        left = right = right if left == "void" else left
-    if is_numeric(left) and is_numeric(right):
-        return _of_numbers(sign, left, right)
-    if "string" in {left, right} and (is_numeric(left) or is_numeric(right)):
-        return "double" if sign == "/" else wider(left, right)
-    return _with_time(sign, left, right)
+    if "void" in {left_type, right_type}:
+        left_type = right_type = right_type if left_type == "void" else left_type
+    if is_numeric(left_type) and is_numeric(right_type):
+        return _of_numbers(sign, left_type, right_type)
+    if "string" in {left_type, right_type} and (is_numeric(left_type) or is_numeric(right_type)):
+        return "double" if sign == "/" else wider_type(left_type, right_type)
+    return _with_time(sign, left_type, right_type)
 
 
-def _of_numbers(sign: str, left: str, right: str) -> str:
-    exact = "decimal" in left or "decimal" in right
-    if exact and left not in _FLOATS and right not in _FLOATS:
-        return _DECIMAL[sign](*digits(left), *digits(right))
-    return "double" if sign == "/" else left if left == right else _wider_number(left, right)
+def _of_numbers(sign: str, left_type: str, right_type: str) -> str:
+    exact = "decimal" in left_type or "decimal" in right_type
+    if exact and left_type not in _FLOATS and right_type not in _FLOATS:
+        return _DECIMAL[sign](*digits(left_type), *digits(right_type))
+    return "double" if sign == "/" else left_type if left_type == right_type else _wider_number(left_type, right_type)
 
 
-def _with_time(sign: str, left: str, right: str) -> str | None:
-    if sign == "+" and (right in _TIMES or left in INTEGERS):
-        left, right = right, left
+def _with_time(sign: str, left_type: str, right_type: str) -> str | None:
+    if sign == "+" and (right_type in _TIMES or left_type in INTEGERS):
+        left_type, right_type = right_type, left_type
     if sign in {"+", "-"}:
-        if left == "date" and right in INTEGERS:
+        if left_type == "date" and right_type in INTEGERS:
             return "date"
-        if left in _TIMES and right.startswith("interval"):
-            whole = _ends(right)[-1:] in {("year",), ("month",), ("day",)}
-            return left if left != "date" or whole else "timestamp"
-        if sign == "-" and left in _TIMES and (right in _TIMES or right == "string"):
-            return "interval day" if left == "date" and right in {"date", "string"} else "interval day to second"
-        if left.startswith("interval") and right.startswith("interval"):
-            return interval(*_ends(left), *_ends(right))
-    if sign == "*" and right.startswith("interval"):
-        left, right = right, left
-    if sign in {"*", "/"} and left.startswith("interval") and is_numeric(right):
-        return interval("year", "month") if _ends(left)[0] in {"year", "month"} else interval("day", "second")
+        if left_type in _TIMES and right_type.startswith("interval"):
+            whole = _ends(right_type)[-1:] in {("year",), ("month",), ("day",)}
+            return left_type if left_type != "date" or whole else "timestamp"
+        if sign == "-" and left_type in _TIMES and (right_type in _TIMES or right_type == "string"):
+            return (
+                "interval day" if left_type == "date" and right_type in {"date", "string"} else "interval day to second"
+            )
+        if left_type.startswith("interval") and right_type.startswith("interval"):
+            return interval(*_ends(left_type), *_ends(right_type))
+    if sign == "*" and right_type.startswith("interval"):
+        left_type, right_type = right_type, left_type
+    if sign in {"*", "/"} and left_type.startswith("interval") and is_numeric(right_type):
+        return interval("year", "month") if _ends(left_type)[0] in {"year", "month"} else interval("day", "second")
     return None

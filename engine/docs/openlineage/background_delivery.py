@@ -30,7 +30,7 @@ from engine.docs.openlineage.run_events import DatasetNames
 from engine.errors import Diagnostic, EngineError, Level, ProjectError, causes
 from engine.events import Emit, Event
 from engine.package_source import install_hint
-from engine.secrets import scrubbed
+from engine.secrets.scrubber import scrub_record
 from engine.target_folder import append_line
 from engine.times import duration_seconds, parse_duration
 
@@ -99,7 +99,7 @@ def _post(address: WebAddress, headers: dict[str, str], content: bytes, timeout:
     """
     deadline = time.monotonic() + timeout
     try:
-        answer = exchange(
+        response = exchange(
             "POST", address, headers, content,
             timeout=timeout, deadline=deadline, most_bytes=_ANSWER_BYTES, ca=authorities(),
         )  # fmt: skip
@@ -107,12 +107,12 @@ def _post(address: WebAddress, headers: dict[str, str], content: bytes, timeout:
         raise DeliveryError(f"of the endpoint, {error}") from error
     except HTTPException as error:
         raise DeliveryError("the endpoint does not answer as a web server does") from error
-    if answer.status >= _SERVER_ERROR:
-        raise DeliveryError(f"the endpoint answered {answer.status}", passing=True)
-    if answer.status >= _ERROR:
-        raise DeliveryError(f"the endpoint answered {answer.status}")
-    if answer.status >= _REDIRECT:
-        raise DeliveryError(f"the endpoint answered {answer.status}; redirects are not followed")
+    if response.status >= _SERVER_ERROR:
+        raise DeliveryError(f"the endpoint answered {response.status}", passing=True)
+    if response.status >= _ERROR:
+        raise DeliveryError(f"the endpoint answered {response.status}")
+    if response.status >= _REDIRECT:
+        raise DeliveryError(f"the endpoint answered {response.status}; redirects are not followed")
 
 
 _TIMEOUT_SECONDS = 5.0
@@ -148,7 +148,7 @@ def delivering(
         return
     delivery.thread.start()
     try:
-        yield delivery.put
+        yield delivery.enqueue
     finally:
         tell(delivery.close())
 
@@ -215,8 +215,8 @@ class _Delivery:
     teller: Teller
     place: str
     waiting: queue.SimpleQueue[tuple[Event, float] | None] = field(default_factory=queue.SimpleQueue)
-    sent: int = 0
-    lost: int = 0
+    sent_events: int = 0
+    lost_events: int = 0
     failures: int = 0
     reason: str = ""
     thread: threading.Thread = field(init=False)
@@ -224,7 +224,7 @@ class _Delivery:
     def __post_init__(self) -> None:
         self.thread = threading.Thread(target=self._work, name="openlineage", daemon=True)
 
-    def put(self, event: Event) -> None:
+    def enqueue(self, event: Event) -> None:
         self.waiting.put((event, time.time()))
 
     def _work(self) -> None:
@@ -235,25 +235,25 @@ class _Delivery:
             self._send_all(self.teller.abort(_iso(time.time())))
         except Exception as error:  # noqa: BLE001 - the thread ends here; nothing of it may reach the run
             _log.exception("OpenLineage events could not be made")
-            self.lost, self.reason = self.lost + 1, type(error).__name__
+            self.lost_events, self.reason = self.lost_events + 1, type(error).__name__
 
     def _send_all(self, events: Iterable[Any]) -> None:
         for event in events:
             self._send(event)
 
-    def _send(self, made: Any) -> None:
+    def _send(self, run_event: Any) -> None:
         from openlineage.client.serde import Serde
 
         if self.failures >= _TRIES:
-            self.lost += 1
+            self.lost_events += 1
             return
         try:
-            record = Serde.to_dict(made)
-            self.transport.emit(scrubbed(record))
+            record = Serde.to_dict(run_event)
+            self.transport.emit(scrub_record(record))
         except (OSError, RuntimeError, ValueError, EngineError) as error:
-            self.lost, self.failures, self.reason = self.lost + 1, self.failures + 1, _said(error)
+            self.lost_events, self.failures, self.reason = self.lost_events + 1, self.failures + 1, _reason_of(error)
         else:
-            self.sent, self.failures = self.sent + 1, 0
+            self.sent_events, self.failures = self.sent_events + 1, 0
 
     def close(self) -> tuple[Diagnostic, ...]:
         """Send what is left, for a bounded time; a warning if something could not be delivered."""
@@ -261,19 +261,25 @@ class _Delivery:
         self.thread.join(_PATIENCE_SECONDS)
         if self.thread.is_alive():
             return (self._warning("some OpenLineage events were", "it takes too long"),)
-        if not self.lost:
+        if not self.lost_events:
             return ()
-        return (self._warning(f"{self.lost} of {self.sent + self.lost} OpenLineage events were", self.reason),)
+        return (
+            self._warning(
+                f"{self.lost_events} of {self.sent_events + self.lost_events} OpenLineage events were", self.reason
+            ),
+        )
 
-    def _warning(self, what: str, why: str) -> Diagnostic:
-        return Diagnostic("openlineage-failed", f"{what} not delivered to {self.place}: {why}", _HINT, Level.WARNING)
+    def _warning(self, undelivered: str, why: str) -> Diagnostic:
+        return Diagnostic(
+            "openlineage-failed", f"{undelivered} not delivered to {self.place}: {why}", _HINT, Level.WARNING
+        )
 
 
 def _iso(clock: float) -> str:
     return datetime.fromtimestamp(clock, UTC).isoformat(timespec="milliseconds")
 
 
-def _said(error: Exception) -> str:
+def _reason_of(error: Exception) -> str:
     """The innermost reason in one line; addresses may hold a password and are left out."""
     if isinstance(error, EngineError):
         return error.diagnostic.message

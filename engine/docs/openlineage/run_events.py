@@ -35,7 +35,7 @@ from engine.events import (
 from engine.lake.catalog import catalog_settings
 from engine.object_store.s3_settings import bucket_and_key
 from engine.relations import Relation
-from engine.sources import answers_of, location
+from engine.sources import location, source_traits
 from engine.sources.files.listing import is_uri
 
 
@@ -56,17 +56,17 @@ class DatasetName:
 class DatasetNames:
     def __init__(self, manifest: Manifest, target: Target, root: Path) -> None:
         self._manifest, self._target, self._root = manifest, target, root
-        self._known: dict[str, tuple[DatasetName, ...]] = {}
+        self._datasets_by_node: dict[str, tuple[DatasetName, ...]] = {}
 
-    def of(self, node_id: str) -> tuple[DatasetName, ...]:
+    def datasets_of(self, node_id: str) -> tuple[DatasetName, ...]:
         """The datasets that a node is; a source of several topics is several."""
-        if node_id not in self._known:
+        if node_id not in self._datasets_by_node:
             node = self._manifest.nodes[node_id]
             if isinstance(node, Model):
-                self._known[node_id] = (self._table(node.relation),)
+                self._datasets_by_node[node_id] = (self._table(node.relation),)
             else:
-                self._known[node_id] = self._source(node) if isinstance(node, Source) else ()
-        return self._known[node_id]
+                self._datasets_by_node[node_id] = self._source(node) if isinstance(node, Source) else ()
+        return self._datasets_by_node[node_id]
 
     def _table(self, relation: Relation) -> DatasetName:
         catalog = self._target.catalog
@@ -82,20 +82,20 @@ class DatasetNames:
 
     def _source(self, source: Source) -> tuple[DatasetName, ...]:
         settings = source.spec.settings
-        answers = answers_of(source.spec.format)
-        if answers.connects:
+        traits = source_traits(source.spec.format)
+        if traits.connects:
             broker = self._broker(settings)
-            return tuple(DatasetName(broker, topic) for topic in answers.topic_names(source.spec) or (source.name,))
+            return tuple(DatasetName(broker, topic) for topic in traits.topic_names(source.spec) or (source.name,))
         path = settings.get("path")
         if not isinstance(path, str) or not path:
             return (DatasetName(source.spec.format or "unknown", location(source.spec) or source.name),)
-        here = local_paths.of_location(path)
-        if here is None and is_uri(path):
+        local_path = local_paths.path_of_location(path)
+        if local_path is None and is_uri(path):
             scheme, _, rest = path.partition(":")
             host, _, name = rest.removeprefix("//").partition("/")
             bucket = host.rpartition("@")[2].partition(":")[0].lower()
             return (DatasetName(f"{scheme}://{bucket}", name.strip("/")),)
-        return (DatasetName("file", (self._root / (here or path)).as_posix()),)
+        return (DatasetName("file", (self._root / (local_path or path)).as_posix()),)
 
     def _broker(self, settings: Mapping[str, Any]) -> str:
         """The first broker of the connection; the connection's name where its settings cannot be had."""
@@ -123,7 +123,7 @@ _SUBTYPES = {
 @dataclass(slots=True)
 class _Sums:
     rows_out: int = 0
-    told: float = 0.0
+    told_at: float = 0.0
 
 
 @dataclass(slots=True)
@@ -142,7 +142,7 @@ class Teller:
                 self.run = event
                 yield self._of_run(State.START, at)
             case ModelStarted():
-                self.running[event.node] = _Sums(told=clock)
+                self.running[event.node] = _Sums(told_at=clock)
                 yield self._of_model(State.START, event.node, at)
             case BatchCommitted():
                 yield from self._batch(event, at, clock)
@@ -165,8 +165,8 @@ class Teller:
     def _batch(self, event: BatchCommitted, at: str, clock: float) -> Iterator[event_v2.RunEvent]:
         sums = self.running.setdefault(event.node, _Sums())
         sums.rows_out += event.rows_out
-        if clock - sums.told >= _RUNNING_SECONDS:
-            sums.told = clock
+        if clock - sums.told_at >= _RUNNING_SECONDS:
+            sums.told_at = clock
             yield self._of_model(State.RUNNING, event.node, at, rows=sums.rows_out, snapshot=event.snapshot_id)
 
     def _finished(self, event: ModelFinished, at: str) -> event_v2.RunEvent:
@@ -215,7 +215,9 @@ class Teller:
             run=self._run_of(node_id, facets or {}),
             job=event_v2.Job(self.namespace, f"{self.manifest.project}.{model.name}", _job_facets(model)),
             inputs=[
-                self._input(name, node) for node in dict.fromkeys(model.depends_on) for name in self.names.of(node)
+                self._input(name, node)
+                for node in dict.fromkeys(model.depends_on)
+                for name in self.names.datasets_of(node)
             ],
             outputs=[self._output(model, rows, snapshot)],
             producer=PRODUCER,
@@ -225,7 +227,7 @@ class Teller:
         return event_v2.InputDataset(name.namespace, name.name, facets=self._dataset_facets(node_id, name))
 
     def _output(self, model: Model, rows: int | None, snapshot: int | None) -> event_v2.OutputDataset:
-        (name,) = self.names.of(model.id)
+        (name,) = self.names.datasets_of(model.id)
         facets = self._dataset_facets(model.id, name)
         facets["columnLineage"] = self._column_lineage(model)
         if snapshot is not None:
@@ -264,7 +266,7 @@ class Teller:
         return module.ColumnLineageDatasetFacet(fields=fields, dataset=rows)
 
     def _field_of(self, origin: Origin, how: Any) -> Iterator[Any]:
-        for name in self.names.of(origin.node):
+        for name in self.names.datasets_of(origin.node):
             yield facet_v2.column_lineage_dataset.InputField(name.namespace, name.name, origin.column, [how])
 
     def _test(self, event: TestFinished, at: str) -> event_v2.RunEvent:
@@ -294,7 +296,7 @@ class Teller:
         )  # fmt: skip
         checked: dict[str, Any] = {"dataQualityAssertions": module.DataQualityAssertionsDatasetFacet([assertion])}
         # A source of several topics is several datasets.
-        names = self.names.of(test.model)
+        names = self.names.datasets_of(test.model)
         return [event_v2.InputDataset(name.namespace, name.name, checked, facets={}) for name in names]
 
 

@@ -93,19 +93,19 @@ class Columns:
             origins = (o.node for column in model.columns for o in column.origins)
             for node in dict.fromkeys((*model.depends_on, *origins, *(o.node for o in model.indirect))):
                 self.readers.setdefault(node, []).append(model)
-        self._known: dict[str, dict[str, Column]] = {}
+        self._columns_by_node: dict[str, dict[str, Column]] = {}
 
-    def of(self, node_id: str) -> Mapping[str, Column]:
+    def columns_of(self, node_id: str) -> Mapping[str, Column]:
         """The columns of a node by their names in lower case."""
-        read_before = self._known.get(node_id)
+        read_before = self._columns_by_node.get(node_id)
         if read_before is None:
             node = self.manifest.nodes.get(node_id)
             columns = node.columns if isinstance(node, Model | Source) else ()
-            read_before = self._known[node_id] = {column.name.lower(): column for column in columns}
+            read_before = self._columns_by_node[node_id] = {column.name.lower(): column for column in columns}
         return read_before
 
     def find(self, spot: ColumnSpot) -> Column | None:
-        columns, path = self.of(spot.node), spot.column.lower()
+        columns, path = self.columns_of(spot.node), spot.column.lower()
         while path not in columns and "." in path:
             path = path.rpartition(".")[0]
         return columns.get(path)
@@ -187,13 +187,13 @@ def _deciders(manifest: Manifest, node_id: str) -> Iterator[Decider]:
 def impact(columns: Columns, start: ColumnSpot) -> Impact:
     values = _closure(columns, start, stars_only=False)
     rows = dict.fromkeys(decider for spot in (start, *values) for decider in _decided(columns, spot))
-    gone = _closure(columns, start, stars_only=True)
-    breaks = dict.fromkeys(node for spot in (start, *gone) for node in _naming(columns, spot))
+    without_column = _closure(columns, start, stars_only=True)
+    breaks = dict.fromkeys(node for spot in (start, *without_column) for node in _naming(columns, spot))
     stops = tuple(node for node in _below(columns, breaks) if node not in breaks)
-    tests = _tests(columns.manifest, (start, *gone), {*breaks, *stops})
+    tests = _tests(columns.manifest, (start, *without_column), {*breaks, *stops})
     tables = {start.node, *(spot.node for spot in values), *(decider.model for decider in rows), *breaks, *stops}
     exposures = tuple(e.id for e in columns.manifest.exposures if not tables.isdisjoint(e.depends_on))
-    return Impact(values, tuple(rows), gone, tuple(breaks), stops, tests, exposures)
+    return Impact(values, tuple(rows), without_column, tuple(breaks), stops, tests, exposures)
 
 
 def _closure(columns: Columns, start: ColumnSpot, *, stars_only: bool) -> tuple[ColumnSpot, ...]:
@@ -223,7 +223,7 @@ def _decided(columns: Columns, spot: ColumnSpot) -> Iterator[Decider]:
 
 
 def _naming(columns: Columns, spot: ColumnSpot) -> Iterator[str]:
-    yield from (made.node for made, sql in _computed(columns, spot) if sql != STAR)
+    yield from (reader.node for reader, sql in _computed(columns, spot) if sql != STAR)
     yield from (decider.model for decider in _decided(columns, spot))
 
 
@@ -238,13 +238,17 @@ def _below(columns: Columns, nodes: Iterable[str]) -> tuple[str, ...]:
     return tuple(nodes_below)
 
 
-def _tests(manifest: Manifest, gone: Iterable[ColumnSpot], stopped: set[str]) -> tuple[str, ...]:
-    lost = {(spot.node, spot.column.lower()) for spot in gone}
-    of_data = [t.id for t in manifest.tests if t.model in stopped or (t.column and (t.model, t.column.lower()) in lost)]
+def _tests(manifest: Manifest, removed_columns: Iterable[ColumnSpot], stopped: set[str]) -> tuple[str, ...]:
+    removed_names = {(spot.node, spot.column.lower()) for spot in removed_columns}
+    of_data = [
+        t.id
+        for t in manifest.tests
+        if t.model in stopped or (t.column and (t.model, t.column.lower()) in removed_names)
+    ]
     of_units = [
         t.id
         for t in manifest.unit_tests
-        if t.model in stopped or any((s.node, s.column.lower()) in lost for s in named_in(manifest, t))
+        if t.model in stopped or any((s.node, s.column.lower()) in removed_names for s in named_in(manifest, t))
     ]
     return (*of_data, *of_units)
 

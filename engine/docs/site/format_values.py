@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Any
@@ -11,23 +10,21 @@ from typing import Any
 from engine.compile.nodes.exposure import Exposure
 from engine.compile.nodes.manifest import DataTest, Model, Severity, Source, Watermark
 from engine.compile.nodes.model_settings import History, OutputMode, TimeWindow, Write
+from engine.compile.nodes.sink import Sink
 from engine.sources import location
+from engine.times import in_words
 
-_ONE = re.compile(r"\b1 (second|minute|hour|day|week|month|year)s\b")
 _NAMED_SIZES = {"1 hours": "hourly windows", "1 days": "daily windows", "1 weeks": "weekly windows"}
 
 
-def kind(node: Model | Source | Exposure) -> str:
+def kind(node: Model | Source | Exposure | Sink) -> str:
     if isinstance(node, Exposure):
         return node.kind or "exposure"
+    if isinstance(node, Sink):
+        return "sink"
     if isinstance(node, Source):
         return f"{node.spec.format or 'unknown'} source"
     return node.materialized.traits.noun
-
-
-def duration(text: str) -> str:
-    """A duration in words: '1 days' is 1 day."""
-    return _ONE.sub(r"1 \1", text)
 
 
 def listed(items: Iterable[str]) -> str:
@@ -45,7 +42,7 @@ def summary(node: Model | Source) -> str:
         return node.materialized.traits.made
     streams = [item for item in node.inputs if item.stream]
     parts = [window(declared) for declared in dict.fromkeys(node.windows.values())]
-    delays = dict.fromkeys(duration(i.watermark.delay) for i in streams if i.watermark and node.stateful)
+    delays = dict.fromkeys(in_words(i.watermark.delay) for i in streams if i.watermark and node.stateful)
     parts += [f"rows up to {delay} late" for delay in delays]
     repeats = dict.fromkeys(listed(i.dedup) for i in streams if i.dedup)
     parts += [f"duplicates of {names} dropped" for names in repeats]
@@ -74,16 +71,16 @@ def window(declared: TimeWindow) -> str:
     if declared.varies:
         return f"windows {declared.sql}"
     if declared.kind == "session":
-        return f"sessions over {over} that end after {duration(size)} without a row"
+        return f"sessions over {over} that end after {in_words(size)} without a row"
     if declared.slide in {"", size}:
-        text = f"{_NAMED_SIZES.get(size, f'windows of {duration(size)}')} over {over}"
+        text = f"{_NAMED_SIZES.get(size, f'windows of {in_words(size)}')} over {over}"
     else:
-        text = f"windows of {duration(size)} over {over}, one every {duration(declared.slide)}"
+        text = f"windows of {in_words(size)} over {over}, one every {in_words(declared.slide)}"
     return text + (_shift(declared.start) if declared.start else "")
 
 
 def _shift(start: str) -> str:
-    return f", shifted back by {duration(start[1:])}" if start.startswith("-") else f", shifted by {duration(start)}"
+    return f", shifted back by {in_words(start[1:])}" if start.startswith("-") else f", shifted by {in_words(start)}"
 
 
 def event_time(watermark: Watermark) -> str:
@@ -95,9 +92,9 @@ def files(count: int) -> str:
     return "1 file" if count == 1 else f"{count:,} files"
 
 
-def value(given: Any) -> str:
+def value(meta_value: Any) -> str:
     """A value of `meta:`: text as it is, anything else as JSON."""
-    return given if isinstance(given, str) else json.dumps(given, ensure_ascii=False, default=str)
+    return meta_value if isinstance(meta_value, str) else json.dumps(meta_value, ensure_ascii=False, default=str)
 
 
 def test(data_test: DataTest) -> str:

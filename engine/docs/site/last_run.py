@@ -9,7 +9,7 @@ import json
 import logging
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
@@ -43,6 +43,12 @@ _TONES = {
     Status.FAIL: Tone.BAD,
     Status.ERROR: Tone.BAD,
 }
+
+
+def _tone(status: str) -> Tone:
+    return _TONES[Status(status)] if status in set(Status) else Tone.PLAIN
+
+
 _MOST_BYTES = 50_000_000
 NUMBERS = ("rows_in", "rows_out", "rows_updated", "rows_deleted", "late", "quarantined", "state_rows", "batches")
 # Told only where there are some: most tables know no updates.
@@ -68,6 +74,8 @@ class NodeRun:
         seconds: how long it took; None: it is not known.
         counted: rows and records that were not as they should be: what they are, of which check or input, and how many.
         note: what the engine said at its end, such as when the next window closes, and what was deferred.
+        attempt: status and message of the last run, which did not finish the node: all else is of an earlier run.
+        earlier: whether the node had no part in the last run.
     """
 
     status: str
@@ -80,51 +88,129 @@ class NodeRun:
     watermark: datetime | None = None
     note: str = ""
     progress: tuple[Batch, ...] = ()
+    attempt: tuple[str, str] | None = None
+    earlier: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ResultInShort:
+    """How a node ended in a run; `began` and `ended` are None if it did not begin."""
+
+    node: str
+    status: str
+    began: float | None
+    ended: float | None
+    rows_in: float | None
+    rows_out: float | None
+    message: str
+
+    @property
+    def tone(self) -> Tone:
+        return _tone(self.status)
+
+
+@dataclass(frozen=True, slots=True)
+class RunInShort:
+    at: datetime | None
+    command: str
+    target: str
+    seconds: float | None
+    results: tuple[ResultInShort, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class LastRun:
-    """A run: when it ended, its command and target, and how its nodes ended, by the ids of the manifest."""
+    """A run: when it ended, its command and target, and how its nodes ended, by the ids of the manifest.
+
+    Nodes that it did not finish, or that had no part in it, have the result of the last run that finished them.
+    `history` has the last runs in short, the newest first.
+    """
 
     at: datetime | None = None
     command: str = ""
     target: str = ""
     seconds: float | None = None
     nodes: Mapping[str, NodeRun] = field(default_factory=dict)
+    history: tuple[RunInShort, ...] = ()
 
     def counted(self, *kinds: str) -> Mapping[str, int]:
-        ended = (run.status for node, run in self.nodes.items() if node.partition(".")[0] in kinds)
+        ended = (
+            run.attempt[0] if run.attempt else run.status
+            for node, run in self.nodes.items()
+            if node.partition(".")[0] in kinds and not run.earlier
+        )
         return dict(sorted(Counter(ended).items()))
 
     def failed(self, node: str) -> bool:
         return node in self.nodes and self.nodes[node].tone is Tone.BAD
 
 
-def read_results(results: Mapping[str, Any] | None) -> LastRun:
-    """Read what run_results.json holds; nothing of it is required."""
-    given = results if isinstance(results, Mapping) else {}
-    args = _mapping(given, "args")
+def read_results(results: Mapping[str, Any] | None, history: Mapping[str, Any] | None = None) -> LastRun:
+    """Read what run_results.json and runs.json hold; nothing of it is required."""
+    run_results = results if isinstance(results, Mapping) else {}
+    args = _mapping(run_results, "args")
     nodes = {
         own_id(item["unique_id"]): _node(item)
-        for item in _list(given, "results")
+        for item in _list(run_results, "results")
         if isinstance(item, Mapping) and isinstance(item.get("unique_id"), str)
     }
     return LastRun(
-        at=format_values.instant(_mapping(given, "metadata").get("generated_at")),
+        at=format_values.instant(_mapping(run_results, "metadata").get("generated_at")),
         command=_text(args, "which"),
         target=_text(args, "target"),
-        seconds=_number(given.get("elapsed_time")),
-        nodes=nodes,
+        seconds=_number(run_results.get("elapsed_time")),
+        nodes={**nodes, **dict(_unfinished(nodes, _mapping(history or {}, "finished")))},
+        history=tuple(_runs(history or {})),
     )
+
+
+def _unfinished(nodes: Mapping[str, NodeRun], finished: Mapping[str, Any]) -> Iterator[tuple[str, NodeRun]]:
+    """Yield the earlier results of the nodes that the last run did not finish, or had no part in."""
+    for name, item in finished.items():
+        if not isinstance(name, str) or not isinstance(item, Mapping):
+            continue
+        earlier, last = _node(item), nodes.get(own_id(name))
+        if last is None:
+            yield own_id(name), replace(earlier, earlier=True)
+        elif last.status == Status.SKIPPED:
+            yield own_id(name), replace(earlier, attempt=(last.status, last.message))
+        else:
+            measured = replace(earlier, status=last.status, tone=last.tone, message=last.message)
+            yield own_id(name), replace(measured, attempt=(last.status, last.message))
+
+
+def _runs(history: Mapping[str, Any]) -> Iterator[RunInShort]:
+    for run in _list(history, "runs"):
+        if isinstance(run, Mapping):
+            results = tuple(_in_short(item) for item in _list(run, "results") if _is_result(item))
+            at = format_values.instant(run.get("started_at") or run.get("at"))
+            yield RunInShort(at, _text(run, "command"), _text(run, "target"), _number(run.get("seconds")), results)
+
+
+_PARTS = 7
+
+
+def _is_result(item: Any) -> bool:
+    return isinstance(item, list) and len(item) == _PARTS and isinstance(item[0], str)
+
+
+def _in_short(item: Sequence[Any]) -> ResultInShort:
+    name, status, began, ended, rows_in, rows_out, message = item
+    began, ended, rows_in, rows_out = (_number(value) for value in (began, ended, rows_in, rows_out))
+    return ResultInShort(own_id(name), str(status), began, ended, rows_in, rows_out, str(message or ""))
 
 
 def last_run(target_dir: Path) -> LastRun:
     """Return the last run of a project, as its folder of artifacts has it; an empty one if that cannot be read."""
-    path = target_dir / "run_results.json"
+    return read_results(_read_artifact(target_dir / "run_results.json"), _read_artifact(target_dir / "runs.json"))
+
+
+def _read_artifact(path: Path) -> Mapping[str, Any] | None:
     try:
-        return read_results(json.loads(read_regular(path, _MOST_BYTES)))
+        content = json.loads(read_regular(path, _MOST_BYTES))
     except (OSError, ValueError, RecursionError):
-        return LastRun()
+        return None
+    return content if isinstance(content, dict) else None
 
 
 def _measured(kind: str) -> frozenset[str]:
@@ -140,7 +226,7 @@ def _node(item: Mapping[str, Any]) -> NodeRun:
     status = _text(item, "status") or "unknown"
     if status == Status.SUCCESS and response.get("unchanged") is True:
         status = Status.UNCHANGED.value
-    tone = _TONES[Status(status)] if status in set(Status) else Tone.PLAIN
+    tone = _tone(status)
     if status == Status.SKIPPED:
         return NodeRun(status, tone, _text(item, "message"))
     return NodeRun(
@@ -172,10 +258,10 @@ def _numbers(response: Mapping[str, Any], measured: frozenset[str]) -> Iterator[
 
 
 def _counted(response: Mapping[str, Any]) -> Iterator[tuple[str, str, float]]:
-    for key, what in (("bad_records", "Bad records"), ("failed_checks", "Failed expectation")):
+    for key, label in (("bad_records", "Bad records"), ("failed_checks", "Failed expectation")):
         for name, value in _mapping(response, key).items():
             if number := _number(value):
-                yield what, str(name), number
+                yield label, str(name), number
 
 
 def _timings(item: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
@@ -185,11 +271,17 @@ def _timings(item: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
 def _batches(response: Mapping[str, Any]) -> Iterator[Batch]:
     for batch in _list(response, "progress"):
         if isinstance(batch, Mapping) and isinstance(batch.get("batch_id"), int):
-            rows_in, rows_out, late, held, apart = (
+            rows_in, rows_out, late, state_rows, apart = (
                 _number(batch.get(key)) or 0 for key in ("rows_in", "rows_out", "late", "state_rows", "quarantined")
             )
             yield Batch(
-                batch["batch_id"], rows_in, rows_out, late, held, format_values.instant(batch.get("watermark")), apart
+                batch["batch_id"],
+                rows_in,
+                rows_out,
+                late,
+                state_rows,
+                format_values.instant(batch.get("watermark")),
+                apart,
             )
 
 

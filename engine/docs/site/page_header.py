@@ -22,8 +22,9 @@ from engine.compile.nodes.model_settings import (
     Write,
 )
 from engine.compile.nodes.unit_test_steps import ExpectedResult, StepKind, UnitTest
-from engine.docs.site.format_values import duration, event_time, files, listed, value, window
+from engine.docs.site.format_values import event_time, files, listed, value, window
 from engine.sources import OnBadRecord, location
+from engine.times import in_words
 
 # Of an expectation: where it is, and how its rows are compared.
 _HOW_EXPECTED = {"location", "ordered"}
@@ -66,10 +67,16 @@ def source_words(source: Source) -> Iterator[Detail]:
     if spec.timezone or "timestamp" in spec.schema:
         yield Detail("Time zone", f"timestamps without a zone are read as {spec.timezone or 'UTC'}")
     if source.watermark:
-        late = f"rows up to {duration(source.watermark.delay)} late are accepted"
+        late = f"rows up to {in_words(source.watermark.delay)} late are accepted"
         yield Detail("Event time", f"{event_time(source.watermark)}; {late}, unless a model overrides it")
     if source.dedup:
         yield Detail("Duplicates", f"duplicates of {listed(source.dedup)} are dropped")
+    if source.freshness:
+        bounds = (("warns after", source.freshness.warn_after), ("fails after", source.freshness.error_after))
+        ages = ", ".join(
+            f"{text} {age.count} {age.period}{'' if age.count == 1 else 's'}" for text, age in bounds if age
+        )
+        yield Detail("Freshness", f"{ages}, by {source.freshness.loaded_at}")
     if settings.get("on_upstream_delete") == OnUpstreamDelete.IGNORE:
         yield Detail("Deletions", "are skipped: rows that were read stay")
     yield Detail("Bad records", _BAD_RECORDS[spec.on_bad_record])
@@ -94,7 +101,7 @@ def model_words(model: Model) -> Iterator[Detail]:
         yield from _stream_words(model, item, f" of {item.name}" if len(streams) > 1 else "")
     whole = list(dict.fromkeys(item.name for item in model.inputs if not item.stream))
     if whole:
-        when = "read again in each micro-batch" if streams else "in full"
+        when = "re-read in each micro-batch" if streams else "in full"
         yield Detail("Reads", f"{listed(whole)}, {when}")
     for name, declared in model.windows.items():
         yield Detail("Windows", f"{name}: {window(declared)}")
@@ -108,8 +115,8 @@ def model_words(model: Model) -> Iterator[Detail]:
 
 
 def _acknowledged(node: Model | Source) -> Iterator[Detail]:
-    for seen in node.acknowledged:
-        yield Detail("Acknowledged", f"{seen.message} ({seen.code})")
+    for finding in node.acknowledged:
+        yield Detail("Acknowledged", f"{finding.message} ({finding.code})")
 
 
 def _table_words(write: Write) -> Iterator[Detail]:
@@ -123,7 +130,7 @@ def _table_words(write: Write) -> Iterator[Detail]:
         yield Detail("New columns", _NEW_COLUMNS[write.on_schema_change])
 
 
-def _stream_words(model: Model, item: Input, of: str) -> Iterator[Detail]:
+def _stream_words(model: Model, item: Input, of_input: str) -> Iterator[Detail]:
     pace = f", {files(item.max_files_per_trigger)} in a micro-batch" if item.max_files_per_trigger else ""
     ignored = item.on_upstream_delete is OnUpstreamDelete.IGNORE
     way = f", through {item.through}" if item.through else ""
@@ -131,15 +138,19 @@ def _stream_words(model: Model, item: Input, of: str) -> Iterator[Detail]:
     mark = item.watermark
     if mark:
         late = (
-            f"rows{of} up to {duration(mark.delay)} late are accepted" if model.stateful else f"no row{of} is too late"
+            f"rows{of_input} up to {in_words(mark.delay)} late are accepted"
+            if model.stateful
+            else f"no row{of_input} is too late"
         )
-        ahead = f"; rows more than {duration(mark.max_future)} in the future are bad records" if mark.max_future else ""
+        ahead = f"; rows more than {in_words(mark.max_future)} in the future are bad records" if mark.max_future else ""
         dropped = mark.on_null is OnNull.DROP
         null = f"; rows without it are {'dropped and counted' if dropped else 'bad records'}" if item.needs_time else ""
         yield Detail("Event time", f"{event_time(mark)}; {late}{ahead}{null}")
     if item.dedup:
-        within = f" within {duration(mark.delay)}" if mark else ""
-        yield Detail("Duplicates", f"duplicates of {listed(item.dedup)}{of and f' in {item.name}'}{within} are dropped")
+        within = f" within {in_words(mark.delay)}" if mark else ""
+        yield Detail(
+            "Duplicates", f"duplicates of {listed(item.dedup)}{of_input and f' in {item.name}'}{within} are dropped"
+        )
 
 
 def _writes(model: Model) -> str:
@@ -159,9 +170,11 @@ def _writes(model: Model) -> str:
 
 def _writes_whole(write: Write) -> str:
     if write.history:
-        what = "change" if write.history is History.CHANGES else "version"
+        appended = "change" if write.history is History.CHANGES else "version"
         added = listed(write.history.columns)
-        return f"every {what} of each {listed(write.unique_key)}, with {added}; each build compares the query's rows"
+        return (
+            f"every {appended} of each {listed(write.unique_key)}, with {added}; each build compares the query's rows"
+        )
     whole = write.overwrite is Overwrite.TABLE
     return "the whole table, in one commit" if whole else "the partitions it has rows for, in one commit"
 
@@ -172,14 +185,14 @@ def _merges(write: Write) -> str:
         how = "updated in" if write.output_mode is OutputMode.UPDATE else "replaced by the newest row of"
         return f"one row for each {key}, {how} each micro-batch"
     order = listed(write.sequence_by)
-    gone = f"; where {write.delete_when} is true,"
+    where_deleted = f"; where {write.delete_when} is true,"
     if write.history:
         text = f"every version of each {key}, in the order of {order}, with valid_from, valid_to and is_current"
-        return text + (f"{gone} the newest version is closed" if write.delete_when else "")
+        return text + (f"{where_deleted} the newest version is closed" if write.delete_when else "")
     text = f"one row for each {key}, the newest by {order}"
     if write.delete_when:
-        text += f"{gone} the row is deleted, and older rows of that key are ignored for "
-        text += duration(write.deletes_remembered)
+        text += f"{where_deleted} the row is deleted, and older rows of that key are ignored for "
+        text += in_words(write.deletes_remembered)
     return text
 
 
@@ -193,11 +206,11 @@ def _runs(model: Model) -> Iterator[Detail]:
     if write.publish is Publish.ON_TESTS_PASS:
         yield Detail("Published", "when its tests have passed; until then readers see the previous rows")
     if run.trigger.kind is TriggerKind.EVERY and run.trigger.interval:
-        yield Detail("Trigger", f"a micro-batch every {duration(run.trigger.interval)} {_KEPT_RUNNING}")
+        yield Detail("Trigger", f"a micro-batch every {in_words(run.trigger.interval)} {_KEPT_RUNNING}")
     if run.schedule:
         yield Detail("Trigger", f"by the schedule {run.schedule} {_KEPT_RUNNING}")
     if run.stalled_after:
-        after = duration(run.stalled_after)
+        after = in_words(run.stalled_after)
         yield Detail("Stalled", f"after {after} of unread input without a commit {_KEPT_RUNNING}")
     for about, hooks in (("Before it", run.pre_hook), ("After it", run.post_hook)):
         yield from (Detail(about, sql) for sql in hooks)
@@ -206,17 +219,17 @@ def _runs(model: Model) -> Iterator[Detail]:
     if run.renamed_from:
         yield Detail("Renamed", f"from {run.renamed_from}")
     if model.streaming and run.keep_previous != Operation().keep_previous:
-        yield Detail("Rollback", f"of a full refresh within {duration(run.keep_previous)}")
+        yield Detail("Rollback", f"of a full refresh within {in_words(run.keep_previous)}")
 
 
 def unit_test_words(test: UnitTest) -> str:
     """What a unit test does: rows of flights in 2 steps, with a restart; expects rows and late."""
     steps = [step for step in test.steps if step.given]
-    moving = listed(dict.fromkeys(given.input for step in steps for given in step.given))
+    moving = listed(dict.fromkeys(given_rows.input for step in steps for given_rows in step.given))
     kinds = [kind.value for kind in (StepKind.RESTART, StepKind.FLUSH) if any(s.kind is kind for s in test.steps)]
     parts = [f"rows of {moving}" + (f" in {len(steps)} steps" if len(steps) > 1 else "")] if steps else []
     if test.static:
-        parts.append(f"{listed(dict.fromkeys(given.input for given in test.static))} in full")
+        parts.append(f"{listed(dict.fromkeys(given_rows.input for given_rows in test.static))} in full")
     if kinds:
         parts.append(f"with a {' and a '.join(kinds)}")
     ends = [step.expect for step in test.steps if step.expect] + ([test.expect] if test.expect else [])

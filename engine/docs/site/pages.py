@@ -11,14 +11,16 @@ from engine.compile.artifacts.pyspark_script import script
 from engine.compile.nodes.exposure import Exposure
 from engine.compile.nodes.macro_docs import macros_used
 from engine.compile.nodes.manifest import Column, DataTest, Model, Source
+from engine.compile.nodes.sink import Sink
 from engine.compile.nodes.unit_test_steps import UnitTest
 from engine.docs.site import format_values, page_header
 from engine.docs.site.column_trace import fields_of, own_columns
+from engine.docs.site.differences import RemovedNode
 from engine.docs.site.freshness_status import FreshnessStatus
 from engine.docs.site.last_run import Batch, NodeRun
 from engine.docs.site.shared_page_data import Facts, Record, SiteNode, moment, run_in_short, slim
 from engine.docs.site.table_statistics import Snapshot, StoredTable
-from engine.sources.credentials import shown
+from engine.sources.credentials import masked_options
 
 _LEADING_BLANK_LINES = re.compile(r"\A(?:[ \t\r]*\n)+")
 _SNAPSHOTS_LISTED = 20
@@ -26,12 +28,16 @@ _RUNS_LISTED = 20
 
 
 def node_record(facts: Facts, node: SiteNode) -> Record:
+    if isinstance(node, RemovedNode):
+        return slim({"id": node.id, "sql": node.sql, "facts": [["Was defined in", node.file]] if node.file else []})
     if isinstance(node, Exposure):
         return _exposure(facts, node)
+    if isinstance(node, Sink):
+        return _sink(facts, node)
     common = {
         "id": node.id,
         "description": node.description,
-        "problems": facts.found.get(node.name, []),
+        "problems": facts.findings.get(node.name, []),
         "columns": list(_columns(facts, node)),
     }
     if isinstance(node, Source):
@@ -67,10 +73,10 @@ def _exposure(facts: Facts, exposure: Exposure) -> Record:
     owner = exposure.owner
     name, email = (str(owner.get(key, "")) for key in ("name", "email"))
     whom = f"{name} <{email}>" if name and email else name or email
-    others = {key: value for key, value in owner.items() if key not in {"name", "email"}}
+    other_details = {key: value for key, value in owner.items() if key not in {"name", "email"}}
     rows = (
         ("Owner", whom),
-        *((f"Owner: {key}", format_values.value(value)) for key, value in others.items()),
+        *((f"Owner: {key}", format_values.value(value)) for key, value in other_details.items()),
         ("Maturity", exposure.maturity),
         *((f"Meta: {key}", format_values.value(value)) for key, value in exposure.meta.items()),
         ("Declared in", str(exposure.location or exposure.file)),
@@ -80,8 +86,27 @@ def _exposure(facts: Facts, exposure: Exposure) -> Record:
             "id": exposure.id,
             "title": exposure.label,
             "description": exposure.description,
-            "problems": facts.found.get(exposure.name, []),
+            "problems": facts.findings.get(exposure.name, []),
             "url": exposure.url,
+            "facts": [[term, text] for term, text in rows if text],
+        }
+    )
+
+
+def _sink(facts: Facts, sink: Sink) -> Record:
+    rows = (
+        ("Delivers to", sink.place),
+        ("Key", ", ".join(sink.key)),
+        ("Columns", ", ".join(sink.columns)),
+        ("Excluded", ", ".join(sink.exclude)),
+        *((f"Meta: {key}", format_values.value(value)) for key, value in sink.meta.items()),
+        ("Declared in", str(sink.location or sink.file)),
+    )
+    return slim(
+        {
+            "id": sink.id,
+            "description": sink.description,
+            "problems": facts.findings.get(sink.name, []),
             "facts": [[term, text] for term, text in rows if text],
         }
     )
@@ -119,13 +144,13 @@ def _column(facts: Facts, column: Column, descriptions: Mapping[str, str], tests
 
 
 def _test(facts: Facts, data_test: DataTest) -> Record:
-    others = [facts.numbers[n] for n in data_test.depends_on if n != data_test.model and n in facts.numbers]
+    other_inputs = [facts.numbers[n] for n in data_test.depends_on if n != data_test.model and n in facts.numbers]
     return slim(
         {
             "what": format_values.test(data_test),
             "name": data_test.name,
             "description": data_test.description,
-            "reads": others,
+            "reads": other_inputs,
             **_ended(facts, data_test.id),
         }
     )
@@ -154,7 +179,7 @@ def _fresh(fresh: FreshnessStatus) -> Record:
 
 
 def _source_facts(source: Source) -> list[list[str]]:
-    options = ", ".join(f"{key}: {value}" for key, value in sorted(shown(source.spec.options).items()))
+    options = ", ".join(f"{key}: {value}" for key, value in sorted(masked_options(source.spec.options).items()))
     rows = (
         ("Source", source.group),
         ("Options", options),
@@ -165,7 +190,9 @@ def _source_facts(source: Source) -> list[list[str]]:
 
 
 def _model_facts(model: Model) -> list[list[str]]:
-    properties = ", ".join(f"{key}: {value}" for key, value in sorted(shown(model.write.table_properties).items()))
+    properties = ", ".join(
+        f"{key}: {value}" for key, value in sorted(masked_options(model.write.table_properties).items())
+    )
     rows = (
         ("View" if model.computed_when_read else "Table", str(model.relation) if model.in_catalog else ""),
         ("Properties", properties),
@@ -209,10 +236,10 @@ def _table(model: Model, table: StoredTable) -> Record:
 def _runs(table: StoredTable) -> Iterator[list[Any]]:
     """The runs that wrote the table, the newest first: when the last commit was, and the numbers of all of them."""
     for run, commits in groupby(reversed(table.snapshots), key=lambda snapshot: snapshot.run):
-        found = list(commits)
+        run_commits = list(commits)
         if run:
-            added, removed = sum(s.added for s in found), sum(s.removed for s in found)
-            yield [moment(found[0].at), len(found), added, removed, found[0].rows, run]
+            added, removed = sum(s.added for s in run_commits), sum(s.removed for s in run_commits)
+            yield [moment(run_commits[0].at), len(run_commits), added, removed, run_commits[0].rows, run]
 
 
 def _by_run(table: StoredTable) -> Iterator[tuple[Snapshot, bool]]:

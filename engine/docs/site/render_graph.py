@@ -9,9 +9,10 @@ from typing import Any
 
 from engine.compile.nodes.exposure import Exposure
 from engine.compile.nodes.manifest import Manifest, Model, Source
+from engine.compile.nodes.sink import Sink
 from engine.docs.site import format_values
 from engine.docs.site.column_trace import Columns, ColumnSpot, Decider, Impact, Trace
-from engine.docs.site.graph_layout import links_of
+from engine.docs.site.graph_links import links_of
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 _SPACE = re.compile(r"\s+")
@@ -38,11 +39,11 @@ _MERMAID = {"source": ("[(", ")]"), "view": ("([", "])"), "exposure": ("{{", "}}
 _DOT = {"source": ", shape=cylinder", "view": ", style=dashed", "exposure": ", shape=hexagon"}
 
 
-def graph(manifest: Manifest, chosen: Iterable[str]) -> Drawn:
+def graph(manifest: Manifest, node_ids: Iterable[str]) -> Drawn:
     nodes = {
         node_id: (node.name, format_values.kind(node))
-        for node_id in chosen
-        if isinstance(node := manifest.nodes[node_id], Model | Source | Exposure)
+        for node_id in node_ids
+        if isinstance(node := manifest.nodes[node_id], Model | Source | Exposure | Sink)
     }
     links = links_of(manifest).items()
     edges = (
@@ -73,12 +74,12 @@ def _name(manifest: Manifest, spot: ColumnSpot) -> str:
     return f"{manifest.nodes[spot.node].name}.{spot.column}"
 
 
-def as_record(drawn: Drawn) -> dict[str, Any]:
+def as_record(drawing: Drawn) -> dict[str, Any]:
     return {
-        "nodes": [{"id": node, "name": name, "kind": kind} for node, (name, kind) in drawn.nodes.items()],
+        "nodes": [{"id": node, "name": name, "kind": kind} for node, (name, kind) in drawing.nodes.items()],
         "edges": [
             {"from": edge.start, "to": edge.end, **({"sql": edge.label} if edge.label else {"stream": edge.solid})}
-            for edge in drawn.edges
+            for edge in drawing.edges
         ],
     }
 
@@ -109,14 +110,14 @@ def column_record(manifest: Manifest, column_trace: Trace, impact: Impact) -> di
     }
 
 
-def mermaid(drawn: Drawn) -> str:
+def mermaid(drawing: Drawn) -> str:
     """A drawing as a Mermaid flow chart; every letter that could mean something to it is written as its number."""
-    number = {node: f"n{place}" for place, node in enumerate(drawn.nodes)}
+    number = {node: f"n{place}" for place, node in enumerate(drawing.nodes)}
     lines = ["flowchart LR"]
-    for node, (name, kind) in drawn.nodes.items():
+    for node, (name, kind) in drawing.nodes.items():
         begin, end = _MERMAID.get(_shape(node, kind), ("[", "]"))
         lines.append(f'  {number[node]}{begin}"{_coded(name)}"{end}')
-    for edge in drawn.edges:
+    for edge in drawing.edges:
         arrow = "-->" if edge.solid else "-.->"
         label = f'|"{_coded(_flat(edge.label))}"|' if edge.label else ""
         lines.append(f"  {number[edge.start]} {arrow}{label} {number[edge.end]}")
@@ -124,7 +125,7 @@ def mermaid(drawn: Drawn) -> str:
 
 
 def _shape(node: str, kind: str) -> str:
-    if node.startswith("exposure."):
+    if node.startswith(("exposure.", "sink.")):
         return "exposure"
     return "source" if kind.endswith("source") else kind
 
@@ -133,12 +134,12 @@ def _coded(text: str) -> str:
     return _NOT_PLAIN.sub(lambda match: f"#{ord(match[0])};", text)
 
 
-def dot(drawn: Drawn) -> str:
+def dot(drawing: Drawn) -> str:
     lines = ["digraph lineage {", "  rankdir=LR;", '  node [shape=box, fontname="sans-serif"];']
-    for node, (name, kind) in drawn.nodes.items():
+    for node, (name, kind) in drawing.nodes.items():
         shape = _DOT.get(_shape(node, kind), "")
         lines.append(f"  {_quoted(node)} [label={_quoted(name)}{shape}];")
-    for edge in drawn.edges:
+    for edge in drawing.edges:
         style = "" if edge.solid else "style=dashed"
         label = f"label={_quoted(_flat(edge.label))}" if edge.label else ""
         tail = f" [{', '.join(filter(None, [style, label]))}]" if style or label else ""
@@ -147,11 +148,11 @@ def dot(drawn: Drawn) -> str:
 
 
 def _quoted(text: str) -> str:
-    escaped = plain(text).replace("\\", "\\\\").replace('"', '\\"')
+    escaped = printable(text).replace("\\", "\\\\").replace('"', '\\"')
     return f'"{escaped}"'
 
 
-def plain(text: str) -> str:
+def printable(text: str) -> str:
     """A text without what would steer a terminal."""
     return _CONTROL.sub("\N{REPLACEMENT CHARACTER}", text)
 
@@ -163,19 +164,19 @@ def _flat(text: str) -> str:
 def tree(manifest: Manifest, column_trace: Trace) -> Iterator[str]:
     steps = {step.spot: step for step in column_trace.steps}
 
-    def shown(spot: ColumnSpot, before: str, branch: str, shown_before: frozenset[ColumnSpot]) -> Iterator[str]:
+    def branch_lines(spot: ColumnSpot, before: str, branch: str, shown_before: frozenset[ColumnSpot]) -> Iterator[str]:
         step = steps[spot]
         kind = f"  {step.type}" if step.type else ""
-        yield plain(f"{before}{branch}{_name(manifest, spot)}{kind}")
+        yield printable(f"{before}{branch}{_name(manifest, spot)}{kind}")
         inner = before + {"": "", "├── ": "│   ", "└── ": "    "}[branch]
         origins = step.origins if spot not in shown_before else ()
         if isinstance(manifest.nodes[spot.node], Model):
-            yield plain(f"{inner}{'│' if origins else ' '}     = {_flat(step.sql) or 'unknown'}")
+            yield printable(f"{inner}{'│' if origins else ' '}     = {_flat(step.sql) or 'unknown'}")
         for place, origin in enumerate(origins):
             last = place == len(origins) - 1
-            yield from shown(origin, inner, "└── " if last else "├── ", shown_before | {spot})
+            yield from branch_lines(origin, inner, "└── " if last else "├── ", shown_before | {spot})
 
-    yield from shown(column_trace.steps[0].spot, "", "", frozenset())
+    yield from branch_lines(column_trace.steps[0].spot, "", "", frozenset())
 
 
 def deciders(manifest: Manifest, row_deciders: Iterable[Decider]) -> Iterator[str]:
@@ -184,17 +185,17 @@ def deciders(manifest: Manifest, row_deciders: Iterable[Decider]) -> Iterator[st
         text = f"{_name(manifest, decider.spot)} ({decider.kind})"
         by_model.setdefault(decider.model, []).append(text)
     for model, texts in by_model.items():
-        yield plain(f"  {manifest.nodes[model].name}: {', '.join(texts)}")
+        yield printable(f"  {manifest.nodes[model].name}: {', '.join(texts)}")
 
 
 def loss(manifest: Manifest, impact: Impact) -> Iterator[str]:
     def names(nodes: Iterable[str]) -> str:
         return ", ".join(manifest.nodes[node].name for node in nodes) or "none"
 
-    yield plain(f"  no longer compile: {names(impact.breaks)}")
-    yield plain(f"  stop with them: {names(impact.stops)}")
-    yield plain(f"  values computed from it: {', '.join(_name(manifest, s) for s in impact.values) or 'none'}")
+    yield printable(f"  no longer compile: {names(impact.breaks)}")
+    yield printable(f"  stop with them: {names(impact.stops)}")
+    yield printable(f"  values computed from it: {', '.join(_name(manifest, s) for s in impact.values) or 'none'}")
     rows = dict.fromkeys(f"{manifest.nodes[d.model].name} ({d.kind})" for d in impact.rows)
-    yield plain(f"  rows it decides on: {', '.join(rows) or 'none'}")
-    yield plain(f"  tests that would not run: {names(impact.tests)}")
-    yield plain(f"  exposures that read these tables: {names(impact.exposures)}")
+    yield printable(f"  rows it decides on: {', '.join(rows) or 'none'}")
+    yield printable(f"  tests that would not run: {names(impact.tests)}")
+    yield printable(f"  exposures that read these tables: {names(impact.exposures)}")

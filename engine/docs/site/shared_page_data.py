@@ -17,18 +17,20 @@ from engine.compile.nodes.exposure import Exposure
 from engine.compile.nodes.guarantee import Guarantee, guarantees
 from engine.compile.nodes.macro_docs import macros_used
 from engine.compile.nodes.manifest import Column, DataTest, Manifest, Model, Source
+from engine.compile.nodes.sink import Sink
 from engine.compile.nodes.unit_test_steps import UnitTest
 from engine.docs.site import format_values
 from engine.docs.site.column_trace import fields_of, named_in, own_columns
+from engine.docs.site.differences import Differences, RemovedNode
 from engine.docs.site.freshness_status import FreshnessStatus
-from engine.docs.site.graph_layout import Link, lay_out, links_of
+from engine.docs.site.graph_links import Link, links_of
 from engine.docs.site.last_run import LastRun, NodeRun
 from engine.docs.site.table_statistics import StoredTable
 from engine.errors import Diagnostic
 
 Record = dict[str, Any]
 # What has a page.
-SiteNode = Source | Model | Exposure
+SiteNode = Source | Model | Exposure | Sink | RemovedNode
 _Test = TypeVar("_Test", DataTest, UnitTest)
 
 
@@ -45,11 +47,14 @@ class Facts:
     freshness: Mapping[str, FreshnessStatus]
     at: datetime
     watermarks: Mapping[str, datetime] = field(default_factory=dict)
+    differences: Differences | None = None
 
     @cached_property
     def nodes(self) -> tuple[SiteNode, ...]:
-        """The nodes that have a page, sources first, exposures last."""
-        return (*self.manifest.sources, *self.manifest.models, *self.manifest.exposures)
+        """The nodes that have a page: sources, models, exposures, sinks, and what an earlier project had."""
+        manifest = self.manifest
+        removed_nodes = self.differences.removed if self.differences else ()
+        return (*manifest.sources, *manifest.models, *manifest.exposures, *manifest.sinks, *removed_nodes)
 
     @cached_property
     def numbers(self) -> dict[str, int]:
@@ -58,7 +63,12 @@ class Facts:
 
     @cached_property
     def links(self) -> dict[Link, bool]:
-        return links_of(self.manifest)
+        removed_nodes = self.differences.removed if self.differences else ()
+        reads = {Link(read, node.id): False for node in removed_nodes for read in node.reads if read in self.numbers}
+        readers = {
+            Link(node.id, reader): False for node in removed_nodes for reader in node.readers if reader in self.numbers
+        }
+        return {**links_of(self.manifest), **reads, **readers}
 
     @cached_property
     def promised(self) -> Mapping[str, Guarantee]:
@@ -82,7 +92,7 @@ class Facts:
         return self.watermarks.get(node) or (run.watermark if run else None)
 
     @cached_property
-    def found(self) -> Mapping[str, list[int]]:
+    def findings(self) -> Mapping[str, list[int]]:
         """The places of a node's findings among all, by the node's name."""
         places: dict[str, list[int]] = {}
         for place, diagnostic in enumerate(self.manifest.diagnostics):
@@ -111,11 +121,6 @@ _BARS = 40
 
 def index_record(facts: Facts) -> Record:
     manifest, run = facts.manifest, facts.run
-    layout = lay_out(list(facts.numbers), facts.links)
-    nodes = []
-    for node in facts.nodes:
-        place = layout.places[node.id]
-        nodes.append({**_node_in_short(facts, node), "x": place.layer, "y": place.y})
     number = facts.numbers
     return {
         "project": manifest.project,
@@ -135,22 +140,34 @@ def index_record(facts: Facts) -> Record:
         )
         if run.nodes
         else None,
+        "runs": len(run.history),
+        "compared": facts.differences is not None,
         "tests": len(manifest.tests),
         "unit_tests": len(manifest.unit_tests),
-        "nodes": nodes,
-        "links": [
-            [number[link.parent], number[link.child], int(stream), *layout.bends[link]]
-            for link, stream in facts.links.items()
-        ],
-        "height": layout.height,
+        "nodes": [_node_in_short(facts, node) for node in facts.nodes],
+        "links": [[number[link.parent], number[link.child], int(stream)] for link, stream in facts.links.items()],
         "macros": [macro.name for macro in manifest.macros],
         "problems": [_problem(facts, diagnostic) for diagnostic in manifest.diagnostics],
     }
 
 
 def _node_in_short(facts: Facts, node: SiteNode) -> Record:
-    if isinstance(node, Exposure):
-        return _exposure_in_short(node)
+    if isinstance(node, RemovedNode):
+        return {
+            "id": node.id,
+            "name": node.name,
+            "what": "removed",
+            "kind": node.kind,
+            "file": node.file,
+            "change": "removed",
+            "columns": 0,
+        }
+    change = facts.differences.changes.get(node.id) if facts.differences else None
+    record = _end_in_short(node) if isinstance(node, Exposure | Sink) else _table_or_source_in_short(facts, node)
+    return {**record, **({"change": change.kind} if change else {})}
+
+
+def _table_or_source_in_short(facts: Facts, node: Model | Source) -> Record:
     run = facts.run.nodes.get(node.id)
     record = {
         "id": node.id,
@@ -189,16 +206,17 @@ def _node_in_short(facts: Facts, node: SiteNode) -> Record:
     )
 
 
-def _exposure_in_short(exposure: Exposure) -> Record:
+def _end_in_short(node: Exposure | Sink) -> Record:
+    """An exposure, or a sink, which is drawn as one."""
     about = {
-        "id": exposure.id,
-        "name": exposure.name,
-        "what": format_values.kind(exposure),
+        "id": node.id,
+        "name": node.name,
+        "what": format_values.kind(node),
         "kind": "exposure",
-        "file": exposure.file,
-        "summary": exposure.label,
-        "about": _first_sentence(exposure.description),
-        "tags": list(exposure.tags),
+        "file": node.file,
+        "summary": node.label if isinstance(node, Exposure) else node.place,
+        "about": _first_sentence(node.description),
+        "tags": list(node.tags),
     }
     return slim({**about, "columns": 0})
 
@@ -210,7 +228,12 @@ def _first_sentence(text: str) -> str:
 
 
 def run_in_short(model: Model, run: NodeRun) -> Record:
-    record = {"status": run.status, "tone": run.tone.value, "at": moment(run.at)}
+    record = {
+        "status": run.status,
+        "tone": run.tone.value,
+        "at": moment(run.at),
+        "attempt": list(run.attempt) if run.attempt else None,
+    }
     numbers = {key: number for key, number in run.numbers.items() if number or key not in _absent(model)}
     return slim({**record, "counted": [list(item) for item in run.counted]}) | numbers
 
@@ -234,7 +257,7 @@ def _table_in_short(table: StoredTable) -> Record:
 
 
 def _problem(facts: Facts, diagnostic: Diagnostic) -> Record:
-    nodes = (f"{kind}.{diagnostic.node}" for kind in ("model", "source", "exposure"))
+    nodes = (f"{kind}.{diagnostic.node}" for kind in ("model", "source", "exposure", "sink"))
     node = next((facts.numbers[node] for node in nodes if node in facts.numbers), None)
     return {
         "level": diagnostic.level.value,
@@ -249,7 +272,7 @@ def _problem(facts: Facts, diagnostic: Diagnostic) -> Record:
 def lineage_records(facts: Facts) -> Iterator[Record]:
     """The columns of every node, in the order of their numbers: where each comes from, and row-level lineage."""
     number = facts.numbers
-    named = _unit_tests(facts)
+    unit_tests_by_node = _unit_tests(facts)
     for node in facts.nodes:
         indirect = node.indirect if isinstance(node, Model) else ()
         tests = facts.tests.get(node.id, ())
@@ -262,10 +285,10 @@ def lineage_records(facts: Facts) -> Iterator[Record]:
                     [[number[o.node], o.column] for o in c.origins if o.node in number],
                     *_fields(c),
                 ]
-                for c in (() if isinstance(node, Exposure) else own_columns(node))
+                for c in (own_columns(node) if isinstance(node, Model | Source) else ())
             ],
             "indirect": [[number[o.node], o.column, o.kind] for o in indirect if o.node in number],
-            "tests": [*([t.name, t.column or ""] for t in tests), *named[node.id]],
+            "tests": [*([t.name, t.column or ""] for t in tests), *unit_tests_by_node[node.id]],
         }
 
 
@@ -273,10 +296,10 @@ def _unit_tests(facts: Facts) -> Mapping[str, list[list[Any]]]:
     """For each node its unit tests and the columns of it that unit tests name: name, column, number of the model."""
     by_model: dict[str, list[list[Any]]] = defaultdict(list)
     for unit_test in facts.manifest.unit_tests:
-        of = facts.numbers[unit_test.model]
-        by_model[unit_test.model].append([unit_test.name, "", of])
+        model_number = facts.numbers[unit_test.model]
+        by_model[unit_test.model].append([unit_test.name, "", model_number])
         for spot in named_in(facts.manifest, unit_test):
-            by_model[spot.node].append([unit_test.name, spot.column, of])
+            by_model[spot.node].append([unit_test.name, spot.column, model_number])
     return by_model
 
 
@@ -302,3 +325,44 @@ def macro_records(facts: Facts) -> list[Record]:
         }
         for macro in facts.manifest.macros
     ]
+
+
+def run_records(facts: Facts) -> list[Record]:
+    """The last runs, the newest first: nodes by their numbers, others (tests) by their names."""
+    return [
+        {
+            "at": moment(run.at),
+            "command": run.command,
+            "target": run.target,
+            "seconds": run.seconds,
+            "results": [
+                [
+                    facts.numbers.get(result.node, result.node.partition(".")[2]), result.status, result.tone.value,
+                    result.began, result.ended, result.rows_in, result.rows_out, result.message,
+                ]
+                for result in run.results
+            ],
+        }
+        for run in facts.run.history
+    ]  # fmt: skip
+
+
+def change_records(facts: Facts) -> list[Record]:
+    """Differences from an earlier project, by the numbers of nodes."""
+    if facts.differences is None:
+        return []
+    changed = [
+        {
+            "node": facts.numbers[node],
+            "kind": change.kind,
+            "details": [list(detail) for detail in change.details],
+            "sql": list(change.sql),
+            "action": change.action,
+        }
+        for node, change in facts.differences.changes.items()
+    ]
+    removed = [
+        {"node": facts.numbers[node.id], "kind": "removed", "details": [], "sql": [], "action": ""}
+        for node in facts.differences.removed
+    ]
+    return [*changed, *removed]

@@ -128,8 +128,8 @@ def _snapshot(facts: SnapshotFacts) -> Snapshot:
 
 def _rows(summary: Mapping[str, str]) -> int:
     """The rows that a reader gets, or, where nobody counts what was deleted, those in the files."""
-    known = row_count(summary)
-    return _count(summary, "total-records") if known is None else known
+    counted_rows = row_count(summary)
+    return _count(summary, "total-records") if counted_rows is None else counted_rows
 
 
 def _removed(summary: Mapping[str, str]) -> int:

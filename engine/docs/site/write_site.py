@@ -15,10 +15,20 @@ from typing import Any
 
 from engine.compile.nodes.exposure import Exposure
 from engine.compile.nodes.manifest import Model
+from engine.compile.nodes.sink import Sink
 from engine.docs.site.column_trace import own_columns
+from engine.docs.site.differences import RemovedNode
 from engine.docs.site.pages import node_record
-from engine.docs.site.shared_page_data import Facts, SiteNode, index_record, lineage_records, macro_records
-from engine.secrets import scrubbed, scrubber
+from engine.docs.site.shared_page_data import (
+    Facts,
+    SiteNode,
+    change_records,
+    index_record,
+    lineage_records,
+    macro_records,
+    run_records,
+)
+from engine.secrets.scrubber import scrub_record, scrubber
 from engine.target_folder import TargetFolder
 
 PAGE = "index.html"
@@ -33,6 +43,8 @@ _SHARED: Mapping[str, Callable[[Facts], Any]] = {
     "lineage": lambda facts: list(lineage_records(facts)),
     "texts": lambda facts: list(text_records(facts)),
     "macros": macro_records,
+    "runs": run_records,
+    "changes": change_records,
 }
 # So many nodes share a file; core.js knows the number. A file costs more to make than a node.
 _BUNDLE = 25
@@ -51,11 +63,11 @@ def write_site(facts: Facts, folder: Path) -> Path:
     Raises:
         ProjectError: `target-link`, `target-unwritable`.
     """
-    with TargetFolder(folder.parent, given=True) as target:
+    with TargetFolder(folder.parent, keep_mode=True) as target:
         for name, content in _static():
             target.write(f"{folder.name}/{name}", content)
         clean, data = scrubber(), f"{folder.name}/{_DATA}"
-        written = {_write(target, data, name, scrubbed(record, clean)) for name, record in _records(facts)}
+        written = {_write(target, data, name, scrub_record(record, clean)) for name, record in _records(facts)}
         for name in target.names(data):
             if _OURS.fullmatch(name) and name not in written:
                 target.remove(f"{data}/{name}")
@@ -100,13 +112,19 @@ def _write(target: TargetFolder, folder: str, name: str, record: Any) -> str:
 def text_records(facts: Facts) -> Iterator[list[list[str]]]:
     """Yield for each node, in the order of their numbers, its texts: what each is, its column if any, the text."""
     for node in facts.nodes:
-        yield [[what, column, text] for what, column, text in _texts(facts, node) if text.strip()]
+        yield [[text_kind, column, text] for text_kind, column, text in _texts(facts, node) if text.strip()]
 
 
 def _texts(facts: Facts, node: SiteNode) -> Iterator[tuple[str, str, str]]:
+    if isinstance(node, RemovedNode):
+        yield "SQL", "", node.sql
+        return
     yield "description", "", node.description
     if isinstance(node, Exposure):
         yield "exposure", "", " ".join([node.label, node.url, *(str(value) for value in node.owner.values())])
+        return
+    if isinstance(node, Sink):
+        yield "sink", "", node.place
         return
     for column in own_columns(node):
         yield "description", column.name, column.description

@@ -32,6 +32,7 @@
     if (headrace.live) headrace.live.restateAll();
     document.getElementById("nodes").replaceChildren(...tree());
     document.getElementById("tools").prepend(headrace.searchBox(site));
+    if (site.index.compared) document.querySelector("#bar nav").append(h("a", { href: "#/changes" }, "Changes"));
     window.addEventListener("hashchange", () => route());
     await route();
     if (headrace.live) headrace.live.changed();
@@ -63,6 +64,8 @@
     if (kind && headrace.added && headrace.added[kind]) return headrace.added[kind](site, names, query);
     if (!kind) return headrace.overview(site);
     if (kind === "graph") return headrace.graphPage(site, query);
+    if (kind === "runs") return headrace.runsPage(site, names[0]);
+    if (kind === "changes") return headrace.changesPage(site);
     if (kind === "macro") return headrace.macroPage(site, names[0]);
     const node = site.byId.get(`${kind === "column" ? names[0] : kind}.${kind === "column" ? names[1] : names[0]}`);
     if (node === undefined) return null;
@@ -84,7 +87,7 @@
       found = await pageOf(where);
     } catch (error) {
       found = { title: "Error", page: h("div", { class: "page" }, h("p", { class: "notice bad" }, error.message)) };
-      console.error(error);
+      if (mine === turn && !error.stale) console.error(error);
     }
     if (mine !== turn) return;
     found = found || {
@@ -211,6 +214,7 @@
       else document.documentElement.dataset.theme = chosen;
       button.textContent = { auto: "Theme: auto", light: "Theme: light", dark: "Theme: dark" }[chosen];
       button.setAttribute("aria-label", `Colours: ${chosen}; press to change`);
+      if (headrace.shown && headrace.shown.view) headrace.shown.paint();
     }
     button.addEventListener("click", () => {
       apply(order[(order.indexOf(chosen) + 1) % order.length]);

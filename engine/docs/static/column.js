@@ -40,7 +40,11 @@
         own && own.description ? headrace.prose(own.description) : null,
         own ? h("p", {}, headrace.metas(own)) : null,
       ),
-      section("Path", headrace.columnPath(site, columns, start, trace, impact)),
+      section(
+        "Path",
+        headrace.columnPath(site, columns, start, trace, impact),
+        h("p", { class: "ways" }, h("a", { href: `#/graph?focus=${encodeURIComponent(node.id)}&column=${encodeURIComponent(name)}` }, "Show in the graph")),
+      ),
       section("Step by step", steps(index, trace)),
       section("Row-level lineage (filters, joins, group by)", deciders(index, trace)),
       section("Impact of removing this column", loss(index, start, impact)),
@@ -56,11 +60,13 @@
     return field ? { description: field[2] } : null;
   }
 
+  /* In the direction of the path: from the sources to the column. */
   function steps(index, { steps: found }) {
+    const depth = headrace.depthOf(index);
     return h(
       "ol",
       { class: "steps" },
-      found.map(({ spot, type, sql, origins }) => {
+      [...found].reverse().sort((a, b) => depth[a.spot[0]] - depth[b.spot[0]]).map(({ spot, type, sql, origins }) => {
         const kind = index.nodes[spot[0]].kind;
         const made =
           kind === "source"

@@ -18,10 +18,14 @@ const headrace = (() => {
     : { createScriptURL: dataFile };
 
   function put(name, record) {
+    if (outdated()) return;
     held.set(name, record);
     if (waiting.has(name)) waiting.get(name).resolve(record);
     waiting.delete(name);
   }
+
+  /* Whether the data file that runs now was asked for before the project changed. */
+  const outdated = () => document.currentScript?.dataset.project && document.currentScript.dataset.project !== project;
 
   /* The record of a data file, loaded on first use. */
   function need(name) {
@@ -39,14 +43,21 @@ const headrace = (() => {
   /* Have all data loaded again when they are needed, as those of a version of the project. */
   function renew(version) {
     if (!/^[0-9]*$/.test(version)) throw new TypeError(`no version: ${version}`);
-    if (version !== project) held.clear();
-    else for (const name of [...held.keys()].filter((key) => key.startsWith("nodes"))) held.delete(name);
+    if (version !== project) {
+      held.clear();
+      for (const name of waiting.keys()) giveUp(name);
+    } else for (const name of [...held.keys()].filter((key) => key.startsWith("nodes"))) held.delete(name);
     project = version;
   }
 
   /* A data file of another version of the project was asked for. */
   function stale(name) {
-    if (waiting.has(name)) waiting.get(name).reject(new Error("The project has changed; this page loads again."));
+    if (!outdated()) giveUp(name);
+  }
+
+  function giveUp(name) {
+    const changed = new Error("The project has changed; this page loads again.");
+    if (waiting.has(name)) waiting.get(name).reject(Object.assign(changed, { stale: true }));
     waiting.delete(name);
   }
 
@@ -59,11 +70,12 @@ const headrace = (() => {
     const entry = {};
     entry.promise = new Promise((resolve, reject) => Object.assign(entry, { resolve, reject }));
     const script = document.createElement("script");
+    script.dataset.project = project;
     script.src = policy.createScriptURL(name);
     script.onload = () => script.remove();
     script.onerror = () => {
       script.remove();
-      waiting.delete(name);
+      if (waiting.get(name) === entry) waiting.delete(name);
       entry.reject(new Error(`data/${name}.js cannot be read`));
     };
     document.head.append(script);

@@ -1,22 +1,13 @@
 "use strict";
 
-/* The graph: boxes and links as SVG, to be moved, zoomed, searched and narrowed down. */
+/* The graph: boxes and links as SVG, to be moved, zoomed, searched and narrowed down. Many boxes at once are drawn on a canvas. */
 (() => {
-  const { h, s, BOX, ICONS, standing } = headrace;
-  const ZOOM = { least: 0.01, most: 2.5, step: 1.25, readable: 0.6, far: 0.4 };
-  const NARROW = 700;
-  // So many boxes are drawn as boxes; more in sight at once could not be read, and would not move smoothly.
-  const MOST_BOXES = 200;
-  const measure = document.createElement("canvas").getContext("2d");
-
-  /* A text cut to a width, by what the browser would draw. */
-  function cut(text, font, width) {
-    measure.font = font;
-    if (measure.measureText(text).width <= width) return text;
-    const letters = [...text];
-    while (letters.length && measure.measureText(`${letters.join("")}…`).width > width) letters.pop();
-    return `${letters.join("")}…`;
-  }
+  const { h, s, BOX } = headrace;
+  // A name is readable from `readable` on; a graph that does not fit then is scrolled, not shrunk.
+  const ZOOM = { least: 0.01, most: 2.5, step: 1.25, readable: 0.8, near: 0.7 };
+  const MARGIN = 28;
+  // More boxes than these would not move smoothly as elements.
+  const MOST_BOXES = 220;
 
   const graphs = new WeakMap();
   for (const [event, yes] of [
@@ -28,16 +19,21 @@
     });
 
   class Graph {
-    /* options: chosen (a Set, or null for all), tall (takes the wheel), open (called with a node that is clicked). */
+    /* options: chosen (a Set, or null for all), tall (takes the wheel), groups, label, onFocus (called with what is lit). */
     constructor(index, options = {}) {
-      Object.assign(this, { index, options, focus: null, chosen: options.chosen || null });
+      Object.assign(this, { index, options, focus: null, near: null, chosen: options.chosen || null });
+      this.groups = options.groups || (this.chosen ? new headrace.Groups(index) : headrace.groupsAtFirst(index));
       this.edges = headrace.graphOf(index);
+      this.opened = new Set();
+      this.path = null;
       this.world = s("g", { class: "world" });
       this.svg = s(
         "svg",
         { class: "graph", role: "group", "aria-label": options.label || "Graph of sources and models" },
         this.world,
       );
+      this.far = h("canvas", { class: "far", "aria-hidden": "true" });
+      this.map = h("canvas", { class: "minimap", "aria-hidden": "true", hidden: true });
       this.element = h(
         "div",
         {
@@ -45,45 +41,78 @@
           tabindex: "0",
           role: "region",
           "aria-label":
-            "Graph. Drag or use the arrow keys to move, plus and minus to zoom, Tab to go through the boxes.",
+            "Graph. Drag or use the arrow keys to move, plus and minus to zoom, Tab to go through the boxes, C to open their columns.",
         },
+        this.far,
         this.svg,
+        this.map,
       );
       this.draw();
       this.listen();
+      this.followMap();
       // The size is known once the element is in the page.
-      new ResizeObserver(() => this.fitOnce()).observe(this.element);
+      new ResizeObserver(() => this.resized()).observe(this.element);
       graphs.set(this.element, this);
     }
 
     /* Show other nodes: a Set of numbers, or null for all. */
     show(chosen) {
-      this.chosen = chosen;
-      this.focus = null;
-      this.draw();
+      Object.assign(this, { chosen, focus: null, near: null, path: null });
+      this.redraw();
       this.fitted = false;
-      this.fitOnce();
+      this.resized();
+    }
+
+    /* Collapse nodes in another way. */
+    group(groups) {
+      this.groups = groups;
+      this.show(this.chosen);
+    }
+
+    /* What can be shown at a readable size, in the units of the boxes. */
+    room() {
+      const main = document.getElementById("main");
+      const width = this.element.clientWidth || main.clientWidth - 2 * MARGIN;
+      const height = this.element.clientHeight || window.innerHeight / 2;
+      return { width: (width - 2 * MARGIN) / ZOOM.readable, height: height / ZOOM.readable };
     }
 
     draw() {
-      this.layout = this.chosen ? headrace.part(this.index, this.chosen) : headrace.whole(this.index);
-      const { places, links } = this.layout;
+      const { items, links } = this.groups.drawn(this.chosen);
+      this.items = items;
+      for (const item of items.values()) item.height = this.heightOf(item.id);
+      this.layout = headrace.laidOut([...items.values()], links, this.room());
+      const { places } = this.layout;
       this.order = [...places.keys()].sort(
         (a, b) => places.get(a)[0] - places.get(b)[0] || places.get(a)[1] - places.get(b)[1],
       );
       this.boxes = new Map();
-      this.lines = links.map((link) => ({ ...link, extent: headrace.extent(places, link) }));
-      this.parts = Object.fromEntries(["outline", "links", "boxes", "labels"].map((name) => [name, s("g", { class: name })]));
+      this.lists = new Map();
+      this.lines = this.layout.links.map((link) => ({ ...link, extent: headrace.extent(link) }));
+      this.parts = Object.fromEntries(["links", "boxes", "lists", "flows", "labels"].map((name) => [name, s("g", { class: name })]));
       this.parts.links.setAttribute("aria-hidden", "true");
-      this.parts.outline.setAttribute("aria-hidden", "true");
       this.parts.labels.setAttribute("aria-hidden", "true");
       this.world.replaceChildren(...Object.values(this.parts));
-      this.near = null;
-      this.world.classList.remove("focused");
+      this.world.classList.toggle("focused", this.near !== null);
+      this.mapped = null;
       if (this.view) this.paint();
     }
 
-    /* Bring into the picture what is in sight: boxes and links, or their outline where these would be too many. */
+    /* Draw all again; the box with this id, or the one in the light, stays where it is on the screen. */
+    redraw(anchor = this.focus) {
+      const before = anchor !== null && this.layout.places.get(anchor);
+      const held = this.element.contains(document.activeElement) ? document.activeElement.getAttribute("aria-label") : null;
+      this.draw();
+      if (held && this.view) (this.world.querySelector(`[aria-label="${CSS.escape(held)}"]`) || this.element).focus({ preventScroll: true });
+      const after = before && this.layout.places.get(anchor);
+      if (after && this.view) {
+        const { x, y, scale } = this.view;
+        const [dx, dy] = [before[0] - after[0], before[1] - before[2] / 2 - (after[1] - after[2] / 2)];
+        this.move(x + dx * scale, y + dy * scale, scale);
+      }
+    }
+
+    /* Bring into the picture what is in sight: as elements, or on the canvas where these would be too many. */
     paint() {
       const { x, y, scale } = this.view;
       const [w, hgt] = [this.element.clientWidth, this.element.clientHeight];
@@ -92,167 +121,143 @@
         ? [-Infinity, -Infinity, Infinity, Infinity]
         : [(-x - w / 4) / scale, (-y - hgt / 4) / scale, (w * 1.25 - x) / scale, (hgt * 1.25 - y) / scale];
       const { places } = this.layout;
-      const seen = this.order.filter((number) => {
-        const [left, middle] = places.get(number);
-        return (
-          left < sight[2] &&
-          left + BOX.width > sight[0] &&
-          middle - BOX.height / 2 < sight[3] &&
-          middle + BOX.height / 2 > sight[1]
-        );
+      const seen = this.order.filter((id) => {
+        const [left, middle, tall] = places.get(id);
+        return left < sight[2] && left + BOX.width > sight[0] && middle - tall / 2 < sight[3] && middle + tall / 2 > sight[1];
       });
+      const lines = this.lines.filter(({ extent: [l, t, r, b] }) => l < sight[2] && r > sight[0] && t < sight[3] && b > sight[1]);
+      this.outlined = seen.length > MOST_BOXES;
+      this.level = headrace.levelOf(scale, ZOOM.near);
       this.world.setAttribute("transform", `translate(${x} ${y}) scale(${scale})`);
-      this.svg.classList.toggle("far", scale < ZOOM.far);
-      const outlined = seen.length > MOST_BOXES;
-      if (outlined !== this.outlined || this.parts.outline.near !== this.near) this.outline(outlined);
-      keep(this.parts.boxes, outlined ? [] : seen.map((number) => this.boxOf(number)));
-      const lines = outlined
-        ? []
-        : this.lines.filter(({ extent: [l, t, r, b] }) => l < sight[2] && r > sight[0] && t < sight[3] && b > sight[1]);
-      keep(
-        this.parts.links,
-        lines.map((line) => this.lineOf(line)),
-      );
-      const labels = outlined || scale < ZOOM.far ? [] : (this.labels || []).filter(({ to }) => places.has(to));
-      this.parts.labels.replaceChildren(...labels.filter(({ from }) => places.has(from)).map((one) => this.label(one)));
+      this.svg.classList.toggle("far", this.level > 0);
+      // Dashes of hundreds of long lines would take most of the time of a frame.
+      this.svg.classList.toggle("many", !few);
+      this.far.hidden = !this.outlined;
+      if (this.outlined) this.paintFar(seen, lines);
+      this.bring(this.outlined ? [] : seen, this.outlined ? [] : lines);
+      this.paintMap();
+    }
+
+    /* Let the picture have these boxes and links as elements. */
+    bring(seen, lines) {
+      keep(this.parts.boxes, seen.map((id) => this.boxOf(id)));
+      keep(this.parts.links, lines.map((line) => this.lineOf(line)));
+      const listed = seen.filter((id) => this.rowsOf(id).length);
+      keep(this.parts.lists, listed.map((id) => this.listOf(id)));
+      this.parts.flows.replaceChildren(...(this.outlined ? [] : this.flows()));
+      this.parts.labels.replaceChildren(...(this.level > 2 || !seen.length ? [] : this.flowLabels()));
     }
 
     /* Draw these nodes again, and the labels of links: [{ from, to, text, tone }], at most so many as can be read. */
     refresh(numbers, labels) {
-      for (const number of numbers)
-        if (this.boxes.has(number))
-          this.boxes.set(number, headrace.morph(this.boxes.get(number), this.box(number), ["aria-current"]));
+      for (const id of new Set([...numbers].map((number) => this.groups.of(number))))
+        if (this.boxes.has(id)) this.boxes.set(id, headrace.morph(this.boxes.get(id), this.box(id), ["aria-current"]));
       this.labels = labels;
       if (this.view) this.paint();
     }
 
-    /* What a link carries, where it enters the box of its reader. */
-    label({ to, text, tone }) {
-      const [left, middle] = this.layout.places.get(to);
-      return s("g", { class: `flow ${tone}`, transform: `translate(${left - 8} ${middle - 8})` }, s("text", {}, text));
-    }
-
-    /* All boxes of a kind, and all links, as one shape each. */
-    outline(wanted) {
+    /* What links carry, above the boxes of their readers: there is room between the rows. */
+    flowLabels() {
       const { places } = this.layout;
-      this.outlined = wanted;
-      this.parts.outline.near = this.near;
-      const lit = (number) => !this.near || this.near.has(number);
-      const shape = (kind, light) =>
-        this.order
-          .filter((n) => this.index.nodes[n].kind === kind && lit(n) === light)
-          .map(
-            (n) =>
-              `M${places.get(n)[0]} ${places.get(n)[1] - BOX.height / 2}h${BOX.width}v${BOX.height}h${-BOX.width}z`,
-          )
-          .join("");
-      const paths = (light) =>
-        this.lines
-          .filter(({ from, to }) => (lit(from) && lit(to)) === light)
-          .map((line) => headrace.route(places, line))
-          .join("");
-      const parts = (light) => [
-        s("path", { class: "web", d: paths(light) }),
-        ["source", "stream", "table", "view", "exposure"].map((kind) =>
-          s("path", { class: `mass ${kind}`, d: shape(kind, light) }),
-        ),
-      ];
-      this.parts.outline.replaceChildren(
-        ...(wanted ? [this.near ? s("g", { class: "dim" }, parts(false)) : "", s("g", {}, parts(true))] : []),
-      );
+      const readers = new Map();
+      for (const { from, to, text, tone } of this.labels || []) {
+        const [start, end] = [this.groups.of(from), this.groups.of(to)];
+        if (!places.has(start) || !places.has(end) || start === end) continue;
+        const label = readers.get(end) || { texts: [], tone };
+        readers.set(end, { texts: [...label.texts, text], tone: label.tone === "bad" ? "bad" : tone });
+      }
+      return [...readers].map(([id, { texts, tone }]) => {
+        const [left, middle, tall] = places.get(id);
+        return s("g", { class: `flow ${tone}`, transform: `translate(${left + 3} ${middle - tall / 2 - 6})` }, s("text", {}, texts.join(" · ")));
+      });
     }
 
-    boxOf(number) {
-      if (!this.boxes.has(number)) this.boxes.set(number, this.box(number));
-      return this.boxes.get(number);
+    boxOf(id) {
+      if (!this.boxes.has(id)) this.boxes.set(id, this.box(id));
+      const box = this.boxes.get(id);
+      if (box.level !== this.level) this.relabel(box, id);
+      return box;
     }
 
     lineOf(line) {
-      if (!line.path) {
-        line.path = s("path", {
-          class: line.stream ? "link stream" : "link",
-          d: headrace.route(this.layout.places, line),
-        });
-        line.path.classList.toggle("lit", this.isLit(line.from) && this.isLit(line.to));
-      }
+      if (!line.path) line.path = s("path", { class: line.stream ? "link stream" : "link", d: headrace.route(line) });
+      line.path.classList.toggle("lit", this.isLit(line.from) && this.isLit(line.to));
       return line.path;
     }
 
-    isLit(number) {
-      return this.near !== null && this.near.has(number);
+    isLit(id) {
+      if (this.near === null) return false;
+      return typeof id === "number" ? this.near.has(id) : this.items.get(id).numbers.some((number) => this.near.has(number));
     }
 
-    box(number) {
-      const node = this.index.nodes[number];
-      const [x, y] = this.layout.places.get(number);
-      const state = standing(node);
-      const label = [node.name, node.what, state.word, state.flow, node.summary].filter(Boolean).join(", ");
-      const under = [state.word, state.flow].filter(Boolean).join(" · ") || node.what; // the sign shows what it is, too
-      return s(
-        "a",
-        {
-          class: `box ${node.kind} ${state.tone}${this.isLit(number) ? " lit" : ""}${number === this.focus ? " chosen" : ""}`,
-          href: headrace.hrefOf(node),
-          transform: `translate(${x} ${y - BOX.height / 2})`,
-          "aria-label": label,
-          "data-number": number,
-        },
-        s("title", {}, node.summary ? `${node.name}: ${node.summary}` : node.name),
-        s("rect", { class: "card", width: BOX.width, height: BOX.height, rx: 10 }),
-        s("rect", { class: "mark", x: 0, y: 0, width: 40, height: BOX.height, rx: 10 }),
-        s("g", { transform: "translate(12 20)", class: "sign" }, s("path", { d: ICONS[node.kind] })),
-        s("text", { class: "name", x: 52, y: 24 }, cut(node.name, "600 13.5px system-ui, sans-serif", BOX.width - 62)),
-        s("text", { class: "under", x: 52, y: 42 }, cut(under, "11.5px system-ui, sans-serif", BOX.width - 62)),
-      );
+    /* Put a node, or a group, and what is above and below it into the light; at most so many steps up and down. */
+    light(id, { up = Infinity, down = Infinity } = {}) {
+      const hidden = typeof id === "number" && !this.layout.places.has(id);
+      this.path = null;
+      this.focus = id;
+      if (hidden) this.groups.loose.add(id);
+      if (id === null) this.near = null;
+      else {
+        const start = new Set(typeof id === "number" ? [id] : this.items.get(id).numbers);
+        this.near = new Set([...start, ...headrace.walk(start, this.edges.up, up), ...headrace.walk(start, this.edges.down, down)]);
+      }
+      if (hidden || this.heightsChanged()) this.redraw();
+      this.lit();
     }
 
-    /* Put a node and all above and below it into the light. */
-    light(number) {
-      this.focus = number;
-      const { up, down } = this.edges;
-      const start = new Set([number]);
-      this.near =
-        number === null
-          ? null
-          : new Set([number, ...headrace.walk(start, up, 1e6), ...headrace.walk(start, down, 1e6)]);
+    /* Show what is in the light and what is not. */
+    lit() {
       this.world.classList.toggle("focused", this.near !== null);
-      for (const [n, box] of this.boxes) {
-        box.classList.toggle("lit", this.isLit(n));
-        box.classList.toggle("chosen", n === number);
-        if (n === number) box.setAttribute("aria-current", "true");
+      for (const [id, box] of this.boxes) {
+        box.classList.toggle("lit", this.isLit(id));
+        box.classList.toggle("chosen", id === this.focus);
+        if (id === this.focus) box.setAttribute("aria-current", "true");
         else box.removeAttribute("aria-current");
       }
-      for (const { from, to, path } of this.lines)
-        if (path) path.classList.toggle("lit", this.isLit(from) && this.isLit(to));
       if (this.view) this.paint();
-      if (this.options.onFocus) this.options.onFocus(number, this.near);
+      if (this.options.onFocus) this.options.onFocus(this.focus, this.near);
+      // The card beside the graph may have made it narrower.
+      if (this.view && this.focus !== null) this.revealing = requestAnimationFrame(() => (this.path ? this.frame([...this.path.rows.keys()]) : this.uncover(this.focus)));
     }
 
-    fitOnce() {
-      if (this.fitted || !this.element.clientWidth) return;
-      this.fitted = true;
-      this.fit();
+    resized() {
+      if (!this.element.clientWidth) return;
+      if (!this.fitted) {
+        this.fitted = true;
+        this.fit();
+      } else if (this.view) this.move(this.view.x, this.view.y, this.view.scale);
     }
 
-    /* Show the whole graph beside or below what lies over its corner; on a narrow window, where that could not be read, a part of it around the node in the light. */
+    /* Show all if it can be read then; else as much of its width as can be read, from its beginning or around the box in the light. */
     fit() {
       const { places, width, height } = this.layout;
-      const margin = 28;
       const [w, hgt] = [this.element.clientWidth, this.element.clientHeight];
-      const [right, bottom] = this.options.covered ? this.options.covered() : [0, 0];
-      const scaleIn = ([x, y]) => Math.min(1, (w - x - 2 * margin) / width, (hgt - y - 2 * margin) / height);
-      const [beside, below] = [[right, 0], [0, bottom]];
-      const [x0, y0] = scaleIn(beside) > scaleIn(below) ? beside : below;
-      const scale = Math.max(ZOOM.least, scaleIn([x0, y0]));
-      if (scale >= ZOOM.readable || w > NARROW || places.size > NARROW / 10) {
-        this.move((w + x0 - width * scale) / 2, (hgt + y0 - height * scale) / 2, scale);
-        return;
-      }
-      const number =
-        this.focus === null ? [...places.keys()].sort((a, b) => places.get(a)[0] - places.get(b)[0])[0] : this.focus;
-      const [x, y] = places.get(number);
-      const left = this.focus === null ? margin : (w - BOX.width * ZOOM.readable) / 2;
-      this.move(left - x * ZOOM.readable, hgt / 2 - y * ZOOM.readable, ZOOM.readable);
+      const [wide, tall] = [(w - 2 * MARGIN) / width, (hgt - 2 * MARGIN) / height];
+      const scale = Math.min(1, wide, tall) >= ZOOM.readable ? Math.min(1, wide, tall) : Math.max(ZOOM.readable, Math.min(1, wide));
+      const within = (start, size, room) => (size * scale <= room - MARGIN ? (room - size * scale) / 2 : Math.max(room - MARGIN - size * scale, Math.min(MARGIN, start)));
+      const start = this.focus !== null && places.get(this.focus);
+      const [top, bottom] = start ? [start[1], start[1]] : firstColumn(places);
+      const begin = (bottom - top) * scale > hgt ? MARGIN - top * scale : (hgt - (top + bottom) * scale) / 2;
+      this.move(within(start ? w / 2 - (start[0] + BOX.width / 2) * scale : MARGIN, width, w), within(begin, height, hgt), scale);
+    }
+
+    /* Bring these boxes into view together if they can be read then, else the one in the light. */
+    frame(ids) {
+      const found = ids.map((id) => this.layout.places.get(id)).filter(Boolean);
+      const [left, right] = [Math.min(...found.map(([x]) => x)), Math.max(...found.map(([x]) => x + BOX.width))];
+      const [top, bottom] = [Math.min(...found.map(([, y, tall]) => y - tall / 2)), Math.max(...found.map(([, y, tall]) => y + tall / 2))];
+      const [w, hgt] = [this.element.clientWidth, this.element.clientHeight];
+      const scale = Math.min(1, (w - MARGIN) / (right - left), (hgt - MARGIN) / (bottom - top));
+      if (scale >= ZOOM.near) this.move((w - (left + right) * scale) / 2, (hgt - (top + bottom) * scale) / 2, scale);
+      else this.uncover(this.focus);
+    }
+
+    /* Show the whole graph, whether its names can be read or not. */
+    fitAll() {
+      const { width, height } = this.layout;
+      const [w, hgt] = [this.element.clientWidth, this.element.clientHeight];
+      const scale = Math.max(ZOOM.least, Math.min(1, (w - 2 * MARGIN) / width, (hgt - 2 * MARGIN) / height));
+      this.move((w - width * scale) / 2, (hgt - height * scale) / 2, scale);
     }
 
     move(x, y, scale) {
@@ -264,10 +269,20 @@
       });
     }
 
+    /* Show a part that was in sight before, whether the box in the light is in it or not. */
+    restore({ x, y, scale }) {
+      cancelAnimationFrame(this.revealing);
+      this.fitted = true;
+      this.move(x, y, scale);
+    }
+
     /* On paper the whole graph is shown, as wide as the paper is. */
     onPaper(yes) {
       const { width, height } = this.layout;
       if (yes) {
+        [this.outlined, this.level] = [false, 0];
+        this.bring(this.order, this.lines);
+        this.far.hidden = true;
         this.svg.setAttribute("viewBox", `-14 -14 ${width + 28} ${height + 28}`);
         this.world.removeAttribute("transform");
       } else {
@@ -289,6 +304,12 @@
     }
   }
 
+  /* The top and the bottom of the first column, where the reader begins. */
+  function firstColumn(places) {
+    const first = [...places.values()].filter(([x]) => x === 0);
+    return first.length ? [Math.min(...first.map(([, y, tall]) => y - tall / 2)), Math.max(...first.map(([, y, tall]) => y + tall / 2))] : [0, 0];
+  }
+
   /* Let a group hold just these elements, and move none that is there: the focus would be lost. */
   function keep(group, elements) {
     const wanted = new Set(elements);
@@ -297,5 +318,11 @@
     for (const element of elements) if (!element.isConnected || element.parentNode !== group) group.append(element);
   }
 
-  Object.assign(headrace, { Graph, ZOOM, graphIn: (element) => graphs.get(element) });
+  /* The methods of a class, for the graph: each module brings one side of it. */
+  function extend(side) {
+    for (const name of Object.getOwnPropertyNames(side.prototype))
+      if (name !== "constructor") Graph.prototype[name] = side.prototype[name];
+  }
+
+  Object.assign(headrace, { Graph, ZOOM, extendGraph: extend, graphIn: (element) => graphs.get(element) });
 })();

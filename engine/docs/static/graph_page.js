@@ -1,23 +1,22 @@
 "use strict";
 
-/* The page of the graph: selection, filters, and what is known of the node in the light. */
+/* The page of the graph: selection, filters, groups, and beside it what is known of the box in the light. */
 (() => {
   const { h, icon, number, plural } = headrace;
+  // So many nodes of a selection are shown without groups.
+  const PART = 60;
   const collator = new Intl.Collator("en", { numeric: true });
 
   function graphPage(site, query) {
     const { index, graph } = site;
     const text = query.get("select") || "";
     const focus = site.byId.get(query.get("focus"));
-    const info = h("aside", { class: "info", "aria-live": "polite" });
+    const info = h("aside", { class: "info", "aria-live": "polite", hidden: true });
     const count = h("p", { class: "note", role: "status" });
     const view = new headrace.Graph(index, {
       tall: true,
-      onFocus: (place, near) => describe(site, info, place, near),
-      covered: () =>
-        info.hidden || getComputedStyle(info).position === "static"
-          ? [0, 0]
-          : [info.offsetLeft + info.offsetWidth, info.offsetTop + info.offsetHeight],
+      onFocus: () => headrace.graphCard(site, view, info),
+      onGroups: () => unfolded(),
     });
     const box = h("input", {
       type: "text",
@@ -51,6 +50,27 @@
         values.map((value) => h("option", { value }, value)),
       );
     const [tag, folder] = [choice("tag", "Any tag", tags), choice("folder", "Any folder", folders)];
+    const by = h(
+      "select",
+      { id: "group-by", "aria-label": "Group by", onchange: () => view.group(new headrace.Groups(index, by.value)) || unfolded() },
+      [
+        ["", "No groups"],
+        ["folder", "Group by folder"],
+        ["tag", "Group by tag"],
+        ["source", "Group by source"],
+      ].map(([value, title]) => h("option", { value, selected: value === view.groups.by }, title)),
+    );
+    const open = h("p", { class: "open-groups" });
+
+    /* The groups that are open, each with a button that shuts it. */
+    function unfolded() {
+      const keys = [...view.groups.open];
+      open.hidden = !keys.length;
+      open.replaceChildren(
+        ...keys.map((key) => h("button", { type: "button", "aria-label": `Collapse ${key}`, onclick: () => view.fold(key) }, h("bdi", {}, key), " ×")),
+      );
+      if (!box.validationMessage) said();
+    }
 
     function wanted() {
       const chosen = box.value.trim() ? headrace.select(graph, box.value) : new Set(index.nodes.keys());
@@ -81,11 +101,18 @@
         return;
       }
       const all = chosen.size === index.nodes.length;
-      describe(site, info, null);
+      // A part that is asked for is shown as it is, unless it is large.
+      view.groups = all || chosen.size > PART ? new headrace.Groups(index, by.value) : new headrace.Groups(index);
       view.show(all ? null : chosen);
-      count.textContent = all
-        ? `All ${plural(chosen.size, "node")}`
-        : `${number(chosen.size)} of ${plural(index.nodes.length, "node")}`;
+      headrace.graphCard(site, view, info);
+      unfolded();
+    }
+
+    function said() {
+      const { chosen } = view;
+      const shut = [...view.items.keys()].filter((id) => typeof id === "string").length;
+      const all = chosen === null ? `All ${plural(index.nodes.length, "node")}` : `${number(chosen.size)} of ${plural(index.nodes.length, "node")}`;
+      count.textContent = shut ? `${all}, ${plural(shut, "group")} collapsed` : all;
     }
 
     function submit(event) {
@@ -111,10 +138,15 @@
       ),
       tags.length ? tag : null,
       folders.length ? folder : null,
+      by,
       count,
+      open,
     );
     apply();
-    if (focus !== undefined && view.layout.places.has(focus)) view.light(focus);
+    if (focus !== undefined && (!view.chosen || view.chosen.has(focus))) {
+      if (query.get("column")) view.lightColumn([focus, query.get("column")]);
+      else view.light(focus);
+    }
     headrace.shown = view;
     return {
       title: "Graph",
@@ -123,39 +155,10 @@
         { class: "page graph-page" },
         h("h1", { class: "hidden" }, "Graph"),
         form,
-        h("div", { class: "frame tall" }, view.element, headrace.controls(view), info),
+        h("div", { class: "frame tall beside" }, h("div", { class: "drawing" }, view.element, headrace.controls(view)), info),
         headrace.legend(index),
       ),
     };
-  }
-
-  /* What is known of the node in the light. */
-  function describe(site, info, place, near) {
-    info.hidden = place === null;
-    if (place === null) return;
-    const node = site.index.nodes[place];
-    const { up, down } = site.graph;
-    const [above, below] = [up, down].map((edges) => headrace.walk(new Set([place]), edges, 1e6).size);
-    const own = headrace.termOf(node);
-    info.replaceChildren(
-      h("h2", {}, icon(node.kind), h("bdi", {}, node.name)),
-      h("p", { class: "under" }, [node.what, node.guarantee].filter(Boolean).join(" · "), " ", headrace.stateBadge(node)),
-      node.summary ? h("p", {}, h("bdi", {}, node.summary)) : null,
-      node.about ? h("p", { dir: "auto" }, node.about) : null,
-      h("p", { class: "under" }, `${number(above)} above, ${number(below)} below`),
-      h(
-        "p",
-        { class: "ways" },
-        h("a", { href: headrace.hrefOf(node) }, "Open page"),
-        near && near.size < site.index.nodes.length
-          ? h(
-              "a",
-              { href: `#/graph?select=${encodeURIComponent(`+${own}+`)}&focus=${encodeURIComponent(node.id)}` },
-              "Show only these",
-            )
-          : null,
-      ),
-    );
   }
 
   Object.assign(headrace, { graphPage });

@@ -1,168 +1,170 @@
 "use strict";
 
-/* The places of boxes and links. The whole project was laid out when the site was made; a part of it keeps that order. */
+/* The places of boxes and links: each part of the graph that hangs together is laid out by itself, long chains are wrapped
+   like lines of text, and the parts are set side by side or one below the other. */
 (() => {
-  const BOX = { width: 224, height: 56 };
-  const GAP = { x: 88, y: 24, bend: 4 };
-  const ROUNDS = 6;
+  const BOX = { width: 208, height: 56 };
+  const GAP = { x: 76, y: 22, part: 44, band: 72 };
+  const PITCH = BOX.width + GAP.x;
+  // A part is wrapped if it is this many times wider than the room and than it is high, and not much higher than the room.
+  const LONG = { room: 1.25, strip: 4, high: 1.5 };
 
-  const column = (layer) => layer * (BOX.width + GAP.x);
+  /* Lay out items {id, height, hint} and links {from, to, stream} for a room of this width and height.
 
-  /* Places of all nodes: {places: Map(number -> [x, middle]), links: [{from, to, stream, bends}], width, height}. */
-  function whole(index) {
-    const places = new Map(index.nodes.map((node, number) => [number, [column(node.x), node.y]]));
-    const links = index.links.map(([from, to, stream, ...bends]) => ({ from, to, stream, bends }));
-    const last = Math.max(0, ...index.nodes.map((node) => node.x));
-    return { places, links, width: column(last) + BOX.width, height: index.height };
+     Returns places: Map(id -> [left, middle, height]); links with the points that they pass; width and height. */
+  function laidOut(items, links, room) {
+    const parts = separate(items, links).map((part) => laidOutPart(part, room));
+    const width = Math.max(room.width, ...parts.map((part) => part.width));
+    const places = new Map();
+    const made = [];
+    let [x, y, tall, right] = [0, 0, 0, 0];
+    for (const part of parts) {
+      if (x && x + part.width > width) [x, y, tall] = [0, y + tall + GAP.part, 0];
+      for (const [id, [left, middle, height]] of part.places) places.set(id, [left + x, middle + y, height]);
+      for (const link of part.links) made.push({ ...link, points: link.points.map(([px, py, band]) => [px + x, py + y, band && [band[0] + y, band[1]]]) });
+      right = Math.max(right, x + part.width);
+      [x, tall] = [x + part.width + GAP.x, Math.max(tall, part.height)];
+    }
+    return { places, links: made, width: right, height: y + tall };
   }
 
-  /* The same for some of the nodes, moved together. */
-  function part(index, chosen) {
-    const links = index.links.filter(([from, to]) => chosen.has(from) && chosen.has(to) && from !== to);
-    const layer = layers(index, chosen, links);
-    const vertices = [...chosen].map((number) => ({
-      number,
-      layer: layer.get(number),
-      key: index.nodes[number].y,
-      size: BOX.height,
-    }));
-    const at = new Map(vertices.map((vertex) => [vertex.number, vertex]));
-    const made = links.map(([from, to, stream]) => chain(at.get(from), at.get(to), stream, vertices));
-    const rows = [];
-    for (const vertex of vertices) (rows[vertex.layer] = rows[vertex.layer] || []).push(vertex);
-    rows.forEach((row) => row.sort((a, b) => a.key - b.key));
-    place(rows, made);
-    const top = Math.min(...vertices.map((vertex) => vertex.y - vertex.size / 2));
-    vertices.forEach((vertex) => {
-      vertex.y -= top;
+  /* The parts of the graph that no link joins, the largest first; what no link touches is last, in a grid. */
+  function separate(items, links) {
+    const leader = new Map(items.map(({ id }) => [id, id]));
+    const find = (id) => {
+      while (leader.get(id) !== id) {
+        leader.set(id, leader.get(leader.get(id)));
+        id = leader.get(id);
+      }
+      return id;
+    };
+    for (const { from, to } of links) leader.set(find(from), find(to));
+    const parts = new Map();
+    for (const item of items) {
+      const key = find(item.id);
+      if (!parts.has(key)) parts.set(key, { items: [], links: [] });
+      parts.get(key).items.push(item);
+    }
+    for (const link of links) parts.get(find(link.from)).links.push(link);
+    return [...parts.values()].sort((a, b) => b.items.length - a.items.length);
+  }
+
+  function laidOutPart({ items, links }, room) {
+    const number = new Map(items.map(({ id }, i) => [id, i]));
+    const pairs = links.map(({ from, to }) => [number.get(from), number.get(to)]);
+    const found = headrace.layered(
+      items.map(({ height }) => height),
+      pairs,
+      GAP.y,
+      items.map(({ hint = 0 }) => hint),
+    );
+    const layers = Math.max(0, ...found.layer) + 1;
+    const tall = Math.max(...items.map(({ height }, i) => found.y[i] + height / 2), 0);
+    const fits = Math.max(2, Math.floor((room.width + GAP.x) / PITCH));
+    const straight = pairs.every(([from, to]) => found.layer[from] < found.layer[to]);
+    const long = straight && layers > fits * LONG.room && layers * PITCH > LONG.strip * tall && tall < LONG.high * room.height;
+    const bands = bandsOf(found, items, pairs, long ? fits : layers);
+    const at = (layer, y) => [(layer % bands.fits) * PITCH, y + bands.shift[Math.floor(layer / bands.fits)]];
+    const places = new Map(items.map(({ id, height }, i) => [id, [...at(found.layer[i], found.y[i]), height]]));
+    const made = links.map((link, i) => {
+      const [from, to] = pairs[i];
+      const points = [];
+      const heights = found.layer[from] < found.layer[to] ? [found.y[from], ...found.bends[i], found.y[to]] : [found.y[from], found.y[to]];
+      heights.forEach((y, step) => {
+        const last = step === heights.length - 1;
+        const layer = last ? found.layer[to] : found.layer[from] + step;
+        const band = Math.floor(layer / bands.fits);
+        // To the next line a link runs below the line that it comes from: at this height, so far out.
+        const wraps = step && band !== Math.floor((layer - 1) / bands.fits) && found.layer[from] < found.layer[to];
+        const lane = (from % 9) / 8;
+        points.push([...at(layer, y), wraps ? [bands.bottom[band - 1] + GAP.band * (0.2 + 0.6 * lane), 12 + 20 * lane] : null]);
+      });
+      return { ...link, points };
     });
     return {
-      places: new Map(vertices.filter((v) => v.number !== undefined).map((v) => [v.number, [column(v.layer), v.y]])),
-      links: made.map(({ from, to, stream, path }) => ({ from, to, stream, bends: path.slice(1, -1).map((v) => v.y) })),
-      width: column(Math.max(0, rows.length - 1)) + BOX.width,
-      height: Math.max(0, ...vertices.map((vertex) => vertex.y + vertex.size / 2)),
+      places,
+      links: made,
+      width: Math.min(layers, bands.fits) * PITCH - GAP.x,
+      height: bands.bottom[bands.bottom.length - 1],
     };
   }
 
-  /* Longest paths from the left; what reads nothing here is beside its readers. */
-  function layers(index, chosen, links) {
-    const order = [...chosen].sort((a, b) => index.nodes[a].x - index.nodes[b].x);
-    const parents = new Map(order.map((number) => [number, []]));
-    const children = new Map(order.map((number) => [number, []]));
-    for (const [from, to] of links) {
-      if (index.nodes[from].x >= index.nodes[to].x) continue; // closes a cycle
-      parents.get(to).push(from);
-      children.get(from).push(to);
+  /* The lines of a wrapped part: so many layers in each, by how much each is moved down, and where it ends. */
+  function bandsOf(found, items, pairs, fits) {
+    const extent = [];
+    const add = (layer, top, bottom) => {
+      const band = Math.floor(layer / fits);
+      const now = extent[band] || [Infinity, -Infinity];
+      extent[band] = [Math.min(now[0], top), Math.max(now[1], bottom)];
+    };
+    items.forEach(({ height }, i) => add(found.layer[i], found.y[i] - height / 2, found.y[i] + height / 2));
+    found.bends.forEach((bends, i) => bends.forEach((y, step) => add(found.layer[pairs[i][0]] + 1 + step, y, y)));
+    const [shift, bottom] = [[], []];
+    let y = 0;
+    for (const [top, end] of extent) {
+      shift.push(y - top);
+      bottom.push(y + end - top);
+      y += end - top + GAP.band;
     }
-    const layer = new Map();
-    for (const number of order) layer.set(number, Math.max(-1, ...parents.get(number).map((p) => layer.get(p))) + 1);
-    for (const number of order) {
-      const readers = children.get(number).map((child) => layer.get(child));
-      if (!parents.get(number).length && readers.length) layer.set(number, Math.max(0, Math.min(...readers) - 1));
-    }
-    return layer;
+    return { fits, shift, bottom };
   }
 
-  /* A link with a bend in each layer that it crosses; the bends are added to the vertices. */
-  function chain(from, to, stream, vertices) {
-    const path = [from];
-    for (let layer = from.layer + 1; layer < to.layer; layer += 1) {
-      const share = (layer - from.layer) / (to.layer - from.layer);
-      path.push({ layer, key: from.key + share * (to.key - from.key), size: GAP.bend });
-    }
-    vertices.push(...path.slice(1));
-    path.push(to);
-    return { from: from.number, to: to.number, stream, path };
-  }
+  const round = (value) => Math.round(value * 10) / 10;
 
-  /* Heights: each vertex as near to its neighbours as the order and the gaps allow. */
-  function place(rows, links) {
-    const ups = new Map();
-    const downs = new Map();
-    const add = (map, key, value) => map.set(key, [...(map.get(key) || []), value]);
-    for (const { path } of links) {
-      for (let step = 1; step < path.length; step += 1) {
-        add(ups, path[step], path[step - 1]);
-        add(downs, path[step - 1], path[step]);
-      }
-    }
-    for (const row of rows) {
-      let below = 0;
-      row.forEach((vertex, i) => {
-        if (i) below += (row[i - 1].size + vertex.size) / 2 + GAP.y;
-        vertex.offset = below;
-      });
-      row.forEach((vertex) => {
-        vertex.y = vertex.offset - below / 2;
-      });
-    }
-    for (let round = 0; round < ROUNDS; round += 1) {
-      rows.forEach((row) => align(row, ups));
-      [...rows].reverse().forEach((row) => align(row, downs));
-    }
-  }
-
-  function align(row, neighbours) {
-    const shifts = row.map((vertex) => {
-      const near = neighbours.get(vertex) || [];
-      return (near.length ? near.reduce((sum, n) => sum + n.y, 0) / near.length : vertex.y) - vertex.offset;
-    });
-    ascending(shifts).forEach((shift, i) => {
-      row[i].y = shift + row[i].offset;
-    });
-  }
-
-  /* The nearest sequence that never falls: neighbours that fall are pooled. */
-  function ascending(values) {
-    const pools = [];
-    for (const value of values) {
-      let pool = { total: value, count: 1 };
-      while (pools.length && pools[pools.length - 1].total / pools[pools.length - 1].count > pool.total / pool.count) {
-        const before = pools.pop();
-        pool = { total: before.total + pool.total, count: before.count + pool.count };
-      }
-      pools.push(pool);
-    }
-    return pools.flatMap(({ total, count }) => Array(count).fill(total / count));
-  }
-
-  /* The path of a link: from the right of a box, straight through the columns it crosses, to the left of a box. */
-  function route(places, { from, to, bends }) {
-    const [x0, y0] = places.get(from);
-    const [x1, y1] = places.get(to);
+  /* The path of a link: from the right of a box, straight through the columns that it crosses, to the left of a box. */
+  function route({ points }) {
+    const [[x0, y0], last] = [points[0], points[points.length - 1]];
     let [x, y] = [x0 + BOX.width, y0];
-    if (x1 <= x0) return back(x, y, x1, y1);
+    if (points.length === 2 && last[0] <= x0 && !last[2]) return back(x, y, last[0], last[1]);
     const parts = [`M${x} ${round(y)}`];
-    const stops = [...bends.map((bend, i) => [x0 + (i + 1) * (BOX.width + GAP.x), bend]), [x1, y1]];
-    stops.forEach(([nextX, nextY], i) => {
-      const middle = (x + nextX) / 2;
-      parts.push(`C${middle} ${round(y)} ${middle} ${round(nextY)} ${nextX} ${round(nextY)}`);
-      if (i < stops.length - 1) parts.push(`h${BOX.width}`);
+    points.slice(1).forEach(([nextX, nextY, band], i) => {
+      if (band) parts.push(wrapped(x, y, nextX, nextY, band));
+      else {
+        const middle = (x + nextX) / 2;
+        parts.push(`C${middle} ${round(y)} ${middle} ${round(nextY)} ${nextX} ${round(nextY)}`);
+      }
+      if (i < points.length - 2) parts.push(`h${BOX.width}`);
       [x, y] = [nextX + BOX.width, nextY];
     });
     return parts.join("");
   }
 
-  /* The rectangle that a link stays in. */
-  function extent(places, { from, to, bends }) {
-    const [x0, y0] = places.get(from);
-    const [x1, y1] = places.get(to);
-    const ys = [y0, y1, ...bends];
-    return [
-      Math.min(x0, x1) - BOX.width,
-      Math.min(...ys) - 2,
-      Math.max(x0, x1) + 2 * BOX.width,
-      Math.max(...ys) + 2 * BOX.height,
-    ];
+  /* From the end of a line of a wrapped part to the beginning of the next. */
+  function wrapped(x, y, toX, toY, [below, out]) {
+    const r = 8;
+    const [left, right] = [toX - out, x + out];
+    return (
+      `H${round(right - r)}Q${right} ${round(y)} ${right} ${round(y + r)}V${round(below - r)}Q${right} ${round(below)} ${right - r} ${round(below)}` +
+      `H${left + r}Q${left} ${round(below)} ${left} ${round(below + r)}V${round(toY - r)}Q${left} ${round(toY)} ${left + r} ${round(toY)}H${toX}`
+    );
   }
-
-  const round = (value) => Math.round(value * 10) / 10;
 
   /* A link that closes a cycle: out to the right, back below the boxes, in from the left. */
   function back(x, y, toX, toY) {
-    const below = Math.max(y, toY) + BOX.height;
-    return `M${x} ${y}C${x + 60} ${y} ${x + 60} ${below} ${x} ${below}H${toX}C${toX - 60} ${below} ${toX - 60} ${toY} ${toX} ${toY}`;
+    const below = round(Math.max(y, toY) + BOX.height);
+    return `M${x} ${round(y)}C${x + 50} ${round(y)} ${x + 50} ${below} ${x} ${below}H${toX}C${toX - 50} ${below} ${toX - 50} ${round(toY)} ${toX} ${round(toY)}`;
   }
 
-  Object.assign(headrace, { BOX, whole, part, route, extent });
+  /* The rectangle that a link stays in. */
+  function extent({ points }) {
+    const xs = points.map(([x]) => x);
+    const ys = points.flatMap(([, y, band]) => (band ? [y, band[0]] : [y]));
+    return [Math.min(...xs) - BOX.width, Math.min(...ys) - 2, Math.max(...xs) + 2 * BOX.width, Math.max(...ys) + 2 * BOX.height];
+  }
+
+  /* The layers of the whole project, whatever is shown of it. */
+  const depths = new WeakMap();
+  function depthOf(index) {
+    if (!depths.has(index.links)) depths.set(index.links, headrace.layersOf(index.nodes.length, index.links));
+    return depths.get(index.links);
+  }
+
+  /* The columns of boxes of some nodes, from left to right, each from top to bottom. */
+  function lanesOf(index, chosen) {
+    const links = index.links.filter(([from, to]) => chosen.has(from) && chosen.has(to)).map(([from, to, stream]) => ({ from, to, stream }));
+    const { places } = laidOut([...chosen].map((id) => ({ id, height: BOX.height })), links, { width: Infinity, height: 0 });
+    return places;
+  }
+
+  Object.assign(headrace, { BOX, PITCH, laidOut, route, extent, depthOf, lanesOf });
 })();

@@ -2,7 +2,7 @@
 
 /* Moving through the graph: mouse, fingers and keyboard. */
 (() => {
-  const { h, BOX, Graph, ZOOM } = headrace;
+  const { h, BOX, ZOOM } = headrace;
 
   class Moving {
     listen() {
@@ -53,47 +53,87 @@
       if (!this.options.tall && !event.ctrlKey && !event.metaKey) return;
       event.preventDefault();
       const rect = this.element.getBoundingClientRect();
-      this.zoom(
-        Math.exp(-event.deltaY * (event.deltaMode ? 0.05 : 0.0015)),
-        event.clientX - rect.left,
-        event.clientY - rect.top,
-      );
+      const lines = event.deltaMode ? 24 : 1;
+      // A pinch on a touchpad arrives as a turn of the wheel with Control.
+      if (event.ctrlKey || event.metaKey)
+        this.zoom(Math.exp(-event.deltaY * lines * 0.003), event.clientX - rect.left, event.clientY - rect.top);
+      else if (event.shiftKey) this.pan(-event.deltaY * lines, 0);
+      else this.pan(-event.deltaX * lines, -event.deltaY * lines);
     }
 
     click(event) {
       const box = event.target.closest(".box");
-      if (!this.options.tall || event.ctrlKey || event.metaKey || event.shiftKey) return;
-      if (!box) {
-        this.light(this.outlined ? this.under(event) : null);
-      } else if (Number(box.dataset.number) !== this.focus) {
+      if (event.ctrlKey || event.metaKey || event.shiftKey || event.target.closest(".row")) return;
+      const id = box ? idOf(box) : this.outlined ? this.under(event) : null;
+      const group = typeof id === "string";
+      if (!this.options.tall && !group) return;
+      if (id === null) this.light(null);
+      else if (group || id !== this.focus) {
         event.preventDefault();
-        this.light(Number(box.dataset.number));
+        if (group && (id === this.focus || !this.options.tall)) this.unfold(id);
+        else this.light(id);
       }
     }
 
-    /* The node at a point of the outline; null if there is none. */
+    /* Open a group: its nodes, or the groups in it, are drawn in its place. */
+    unfold(key) {
+      const before = this.layout.places.get(key);
+      const numbers = this.items.get(key).numbers;
+      this.groups.open.add(key);
+      Object.assign(this, { focus: null, near: null });
+      this.draw();
+      const first = numbers.map((number) => this.groups.of(number)).sort((a, b) => this.layout.places.get(a)[0] - this.layout.places.get(b)[0])[0];
+      const after = this.layout.places.get(first);
+      if (this.view) this.move(this.view.x + (before[0] - after[0]) * this.view.scale, this.view.y + (before[1] - after[1]) * this.view.scale, this.view.scale);
+      this.told(first);
+    }
+
+    /* Shut a group again. */
+    fold(key) {
+      this.groups.shut(key);
+      Object.assign(this, { focus: null, near: null, path: null });
+      this.draw();
+      this.told(key);
+    }
+
+    /* After groups have changed: say so, and move the focus to a box. */
+    told(id) {
+      const held = this.element.contains(document.activeElement);
+      this.lit();
+      if (this.options.onGroups) this.options.onGroups();
+      if (held && this.layout.places.has(id)) this.visit(id);
+    }
+
+    /* The box at a point of the canvas; null if there is none. */
     under(event) {
       const rect = this.element.getBoundingClientRect();
       const [x, y] = [
         (event.clientX - rect.left - this.view.x) / this.view.scale,
         (event.clientY - rect.top - this.view.y) / this.view.scale,
       ];
-      const hit = this.order.find((number) => {
-        const [left, middle] = this.layout.places.get(number);
-        return x >= left && x <= left + BOX.width && Math.abs(y - middle) <= BOX.height / 2;
+      const hit = this.order.find((id) => {
+        const [left, middle, tall] = this.layout.places.get(id);
+        return x >= left && x <= left + BOX.width && Math.abs(y - middle) <= tall / 2;
       });
       return hit === undefined ? null : hit;
+    }
+
+    /* Move a box into view, if it is not there. */
+    uncover(id) {
+      const place = this.layout.places.get(id);
+      if (!place) return;
+      const { x, y, scale } = this.view;
+      const over = (low, high, room) => (high - low > room ? 24 - low : low < 24 ? 24 - low : high > room - 24 ? room - 24 - high : 0);
+      const [left, top] = [place[0] * scale + x, (place[1] - place[2] / 2) * scale + y];
+      const dx = over(left, left + BOX.width * scale, this.element.clientWidth);
+      const dy = over(top, top + Math.min(place[2] * scale, this.element.clientHeight - 60), this.element.clientHeight);
+      if (dx || dy) this.pan(dx, dy);
     }
 
     /* A box that got the focus by the keyboard comes into view. */
     reveal(box) {
       if (!box || !box.matches(":focus-visible") || !this.view) return;
-      const [rect, frame] = [box.getBoundingClientRect(), this.element.getBoundingClientRect()];
-      const over = (low, high, from, to) => (low < from ? from - low + 24 : high > to ? to - high - 24 : 0);
-      this.pan(
-        over(rect.left, rect.right, frame.left, frame.right),
-        over(rect.top, rect.bottom, frame.top, frame.bottom),
-      );
+      this.uncover(idOf(box));
       this.element.scrollTo(0, 0);
     }
 
@@ -105,21 +145,30 @@
         "+": () => this.zoom(ZOOM.step),
         "=": () => this.zoom(ZOOM.step),
         "-": () => this.zoom(1 / ZOOM.step),
-        0: () => this.fit(),
+        0: () => this.fitAll(),
+        1: () => this.fit(),
         Escape: () => this.light(null),
       }[event.key];
+      const ofBox = box && { c: () => this.open(idOf(box)), x: () => this.foldOf(idOf(box)) }[event.key.toLowerCase()];
       if (done) done();
-      else if (event.key in arrows && box) this.step(Number(box.dataset.number), event.key);
+      else if (ofBox) ofBox();
+      else if (event.key in arrows && box) this.step(idOf(box), event.key);
       else if (event.key in arrows) this.pan(...arrows[event.key].map((part) => part * 60));
       else return;
       event.preventDefault();
     }
 
-    /* Give a box the focus, in sight or not. */
-    visit(number) {
-      const [x, y] = this.layout.places.get(number);
-      const { scale } = this.view;
-      if (!this.boxOf(number).isConnected) {
+    /* Shut the group that a node is in. */
+    foldOf(id) {
+      const key = typeof id === "number" ? this.groups.openOf(id) : undefined;
+      if (key !== undefined) this.fold(key);
+    }
+
+    /* Give a box the focus, in sight or not; on the canvas it is in the light instead. */
+    visit(id) {
+      const [x, y] = this.layout.places.get(id);
+      if (this.outlined || !this.boxOf(id).isConnected) {
+        const scale = this.outlined ? Math.max(this.view.scale, ZOOM.readable) : this.view.scale;
         this.view = {
           scale,
           x: this.element.clientWidth / 2 - (x + BOX.width / 2) * scale,
@@ -127,27 +176,28 @@
         };
         this.paint();
       }
-      this.boxOf(number).focus();
+      this.boxOf(id).focus();
     }
 
     /* From box to box: left to what it reads, right to what reads it, up and down within the column. */
-    step(number, key) {
-      const { places } = this.layout;
-      const [x, y] = places.get(number);
-      const beside = { ArrowLeft: this.edges.up, ArrowRight: this.edges.down }[key];
-      const others = beside
-        ? beside[number].filter((n) => places.has(n))
-        : [...places.keys()].filter(
-            (n) => n !== number && places.get(n)[0] === x && places.get(n)[1] > y === (key === "ArrowDown"),
-          );
+    step(id, key) {
+      const { places, links } = this.layout;
+      const [x, y] = places.get(id);
+      const others =
+        key === "ArrowLeft"
+          ? links.filter(({ to }) => to === id).map(({ from }) => from)
+          : key === "ArrowRight"
+            ? links.filter(({ from }) => from === id).map(({ to }) => to)
+            : [...places.keys()].filter((n) => n !== id && places.get(n)[0] === x && places.get(n)[1] > y === (key === "ArrowDown"));
       others.sort((a, b) => Math.abs(places.get(a)[1] - y) - Math.abs(places.get(b)[1] - y));
       if (others.length) this.visit(others[0]);
     }
   }
 
-  for (const name of Object.getOwnPropertyNames(Moving.prototype)) {
-    if (name !== "constructor") Graph.prototype[name] = Moving.prototype[name];
-  }
+  /* What a box stands for: the number of a node, or the key of a group. */
+  const idOf = (box) => (box.classList.contains("group") ? box.dataset.id : Number(box.dataset.id));
+
+  headrace.extendGraph(Moving);
 
   /* Buttons beside a graph. */
   function controls(graph) {
@@ -158,7 +208,8 @@
       { class: "controls", role: "group", "aria-label": "Zoom" },
       button("Zoom in", "+", () => graph.zoom(ZOOM.step)),
       button("Zoom out", "−", () => graph.zoom(1 / ZOOM.step)),
-      button("Show all", "⤢", () => graph.fit()),
+      button("Readable size", "Aa", () => graph.fit()),
+      button("Show all", "⤢", () => graph.fitAll()),
     );
   }
 

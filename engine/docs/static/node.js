@@ -10,6 +10,7 @@
     const { index } = site;
     const node = index.nodes[number_];
     let more = await headrace.needNode(number_);
+    const change = await headrace.changeOf(index, number_);
     const [promise, tone] = GUARANTEE[node.guarantee] || [];
     const tests = () =>
       more.tests
@@ -73,6 +74,7 @@
       ),
       node.broken ? h("p", { class: "notice bad" }, "This does not compile. What could be found out is shown.") : null,
       more.problems ? section("Problems", headrace.problems(index, more.problems)) : null,
+      change,
       neighbours(site, number_),
       status,
       inWords(more),

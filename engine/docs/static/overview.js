@@ -2,7 +2,7 @@
 
 /* The first page: the project at a glance, and how every stream and table is doing. */
 (() => {
-  const { h, number, plural, bytes, time, badge, nodeLink, tile, table, cell, amount, section, more } = headrace;
+  const { h, number, plural, bytes, time, nodeLink, tile, table, cell, amount, section } = headrace;
 
   /* How models and tests ended, as one says it. */
   const ENDED = { success: "built", pass: "passed", fail: "failed", error: "failed", warn: "warned" };
@@ -145,44 +145,15 @@
     return listed("Sources", nodes, row, [["Source"], ["Where"], dated && ["Newest record"]].filter(Boolean));
   }
 
-  const PROBLEMS_SHOWN = 12;
-
-  /* Findings: all, or those of one node; of many the first, and the others on demand. */
-  function problems(index, places) {
-    const all = [...(places || index.problems.keys())].map((place) => index.problems[place]);
-    const items = (found) => found.map((item) => problem(index, item, Boolean(places)));
-    const list = h("ul", { class: "problems" }, items(all.slice(0, PROBLEMS_SHOWN)));
-    if (all.length <= PROBLEMS_SHOWN) return list;
-    return [list, more(`Show all ${number(all.length)}`, (before) => before.append(...items(all.slice(PROBLEMS_SHOWN))))];
-  }
-
-  function problem(index, found, own) {
-    const node = found.node === null ? null : index.nodes[found.node];
-    return h(
-      "li",
-      { class: found.level },
-      badge(found.level, found.level === "error" ? "bad" : "warn"),
-      h("p", { dir: "auto" }, found.message),
-      found.hint ? h("p", { class: "hint", dir: "auto" }, found.hint) : null,
-      h(
-        "p",
-        { class: "where" },
-        node && !own ? h("a", { href: headrace.hrefOf(node) }, node.name) : null,
-        h("code", {}, found.code),
-        found.place ? h("code", {}, found.place) : null,
-      ),
-    );
-  }
-
   const LISTED = 200;
 
-  function listed(title, nodes, row, heads, note) {
+  function listed(title, nodes, row, heads, note, style = "cards") {
     if (!nodes.length) return null;
     const rest = nodes.length - LISTED;
     return section(
       title,
       note ? h("p", { class: "note above" }, note) : null,
-      table(title, heads, nodes.slice(0, LISTED).map(row)),
+      table(title, heads, nodes.slice(0, LISTED).map(row), style),
       rest > 0 ? h("p", { class: "note" }, `and ${number(rest)} more; search, or look at the list beside`) : null,
     );
   }
@@ -194,7 +165,7 @@
     headrace.shown = graph;
     const parts = [
       () => tiles(index),
-      () => (index.problems.length ? section("Problems", problems(index)) : null),
+      () => (index.problems.length ? section("Problems", headrace.problems(index)) : null),
       () => [streams(index, of("stream")), tables(of("table", "view")), sources(of("source"))],
     ].map(headrace.block);
     const [glance, found, lists] = parts.map((part) => part.element);
@@ -250,6 +221,7 @@
         : index.run
           ? "Rows in, out, late and in quarantine are those of the last run."
           : "",
+      "cards wide-table",
     );
 
   const tables = (nodes) =>
@@ -262,5 +234,5 @@
       ["Rows by commit"],
     ]);
 
-  Object.assign(headrace, { overview, behind, problems });
+  Object.assign(headrace, { overview, behind });
 })();

@@ -55,7 +55,9 @@
       stops.get(item.spot[0]).querySelector("ul").append(row);
     }
     const lines = s("svg", { class: "lines", "aria-hidden": "true" });
-    const frame = h("div", { class: "flow" }, lines, lanes(index, stops));
+    const cards = lanes(index, stops);
+    const frame = h("div", { class: "flow" }, lines, cards);
+    frame.style.setProperty("--lanes", cards.length);
     const values = [...spots.values()].flatMap(({ spot, origins }) =>
       origins.map((origin) => [nearest(rows, origin), rows.get(keyOf(spot)), "value"]),
     );
@@ -65,12 +67,15 @@
       "rows",
     ]);
     const pairs = [...values, ...dashed].filter(([from]) => from);
-    new ResizeObserver(() => connect(frame, lines, pairs)).observe(frame);
-    return h(
-      "div",
-      { class: "scroll flow-frame", role: "region", "aria-label": "Path of the column", tabindex: "0" },
-      frame,
-    );
+    const region = h("div", { class: "scroll flow-frame", role: "region", "aria-label": "Path of the column", tabindex: "0" }, frame);
+    let shown = false;
+    new ResizeObserver(() => {
+      connect(frame, lines, pairs);
+      // A path that is too long begins at the column of the page.
+      if (!shown) region.scrollLeft = rows.get(keyOf(start)).offsetParent.offsetLeft - region.clientWidth / 2;
+      shown = true;
+    }).observe(frame);
+    return region;
   }
 
   const stop = (node) =>
@@ -83,7 +88,7 @@
 
   /* The cards in columns, as the graph would place their nodes. */
   function lanes(index, stops) {
-    const places = headrace.part(index, new Set(stops.keys())).places;
+    const places = headrace.lanesOf(index, new Set(stops.keys()));
     const found = new Map();
     for (const [node, element] of stops) {
       const [x, y] = places.get(node);

@@ -23,7 +23,8 @@
       side: document.getElementById("side").scrollTop,
       folders: folders().map((details) => details.dataset.title),
       open: folders().filter((details) => details.open).map((details) => details.dataset.title),
-      node: graph && graph.focus !== null ? graph.index.nodes[graph.focus].id : null,
+      node: graph && typeof graph.focus === "number" ? graph.index.nodes[graph.focus].id : null,
+      groups: graph ? { by: graph.groups.by, open: [...graph.groups.open] } : null,
       view: graph && graph.view ? { ...graph.view } : null,
       fields: [...main.querySelectorAll("input[id], select[id]")].map(({ id, value, checked }) => ({ id, value, checked })),
       tabs: [...main.querySelectorAll("[role=tab][aria-selected=true]")].map((tab) => tab.id),
@@ -40,9 +41,12 @@
     const graph = headrace.shown && headrace.shown.element.isConnected ? headrace.shown : null;
     if (graph && was.view) {
       const number = graph.index.nodes.findIndex((node) => node.id === was.node);
-      if (number >= 0 && graph.layout.places.has(number)) graph.light(number);
-      graph.fitted = true;
-      graph.move(was.view.x, was.view.y, was.view.scale);
+      if (was.groups.open.length && was.groups.by === graph.groups.by) {
+        was.groups.open.forEach((key) => graph.groups.open.add(key));
+        graph.redraw();
+      }
+      if (number >= 0 && (!graph.chosen || graph.chosen.has(number))) graph.light(number);
+      graph.restore(was.view);
     }
     for (const id of was.tabs) {
       const tab = document.getElementById(id);

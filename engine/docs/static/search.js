@@ -1,28 +1,14 @@
 "use strict";
 
-/* The search box: names of models, sources, macros and columns, words of descriptions, tests and SQL, and the selection
-   syntax of the command line. */
+/* The search box: names of models, sources, macros and columns, ranked; below them words of descriptions, tests and SQL; and
+   the selection syntax of the command line. */
 (() => {
   const { h, icon, plural } = headrace;
-  const MOST = { nodes: 8, columns: 6, texts: 6 };
+  const MOST = { names: 12, texts: 6 };
   // Shorter ones are in every text.
   const LETTERS = 3;
-
-  /* How well a name fits what was typed; 0: not at all. */
-  function fit(name, text) {
-    const lower = name.toLowerCase();
-    if (lower === text) return 4;
-    if (lower.startsWith(text)) return 3;
-    if (new RegExp(`(^|[._\\s])${text.replace(/[.*+?^${}()|[\]\\]/g, "\\$&")}`).test(lower)) return 2;
-    return lower.includes(text) ? 1 : 0;
-  }
-
-  const best = (items, most) =>
-    items
-      .filter(([score]) => score > 0)
-      .sort((a, b) => b[0] - a[0])
-      .slice(0, most)
-      .map(([, item]) => item);
+  // Of names that fit as well: a model or source before what reads it, a macro and a column.
+  const LEAD = { node: 3, exposure: 2, macro: 1, column: 0 };
 
   /* What is around the place where a text was found, in one line. */
   function excerpt(text, place, length) {
@@ -66,48 +52,62 @@
       return undefined;
     }
 
+    /* What fits, the best first: names, then texts that have the words, then the selection. */
     function options_(text, columns, texts) {
       const lower = text.toLowerCase();
-      const nodes = best(
-        site.index.nodes.map((node) => [fit(node.name, lower) || (fit(node.about || "", lower) ? 0.5 : 0), node]),
-        MOST.nodes,
-      );
-      const macros = best(
-        site.index.macros.map((name) => [fit(name, lower), name]),
-        4,
-      );
-      return [
-        ...nodes.map((node) => ({
-          href: headrace.hrefOf(node),
-          sign: icon(node.kind),
-          name: node.name,
-          note: node.what,
-        })),
-        ...macros.map((name) => ({ href: `#/macro/${name}`, sign: h("code", {}, "{%"), name, note: "macro" })),
-        ...columns.map(([node, column]) => ({
-          href: headrace.hrefOfColumn(site.index.nodes[node], column),
-          sign: h("code", {}, "▤"),
-          name: `${site.index.nodes[node].name}.${column}`,
-          note: "column",
-        })),
-        ...texts.map(([node, what, column, found]) => ({
-          href: column ? headrace.hrefOfColumn(site.index.nodes[node], column) : headrace.hrefOf(site.index.nodes[node]),
-          sign: h("code", {}, "…"),
-          name: [site.index.nodes[node].name, column].filter(Boolean).join("."),
-          note: `${what}: ${found}`,
-        })),
-        selection(text),
-      ].filter(Boolean);
+      const names = [...nodes(lower), ...macros(lower), ...columns].sort((a, b) => b.score - a.score).slice(0, MOST.names);
+      const shown = new Set(names.map(({ href }) => href));
+      return [...names, ...texts.map(ofText).filter(({ href }) => !shown.has(href)), selection(text)].filter(Boolean);
     }
 
+    const fitting = (name, lower, kind, more) => {
+      const found = headrace.match(name, lower);
+      return found ? [{ ...more(), name: headrace.marked(name, found), note: [more().note, found.why].filter(Boolean).join(" · "), score: found.score + LEAD[kind] }] : [];
+    };
+
+    const nodes = (lower) =>
+      site.index.nodes.flatMap((node) =>
+        fitting(node.name, lower, node.kind === "exposure" ? "exposure" : "node", () => ({ href: headrace.hrefOf(node), sign: icon(node.kind), note: node.what })),
+      );
+
+    const macros = (lower) =>
+      site.index.macros.flatMap((name) =>
+        fitting(name, lower, "macro", () => ({ href: `#/macro/${name}`, sign: h("code", {}, "{%"), note: "macro" })),
+      );
+
+    const ofText = ([node, what, column, found]) => ({
+      href: column ? headrace.hrefOfColumn(site.index.nodes[node], column) : headrace.hrefOf(site.index.nodes[node]),
+      sign: h("code", {}, "…"),
+      name: h("bdi", {}, [site.index.nodes[node].name, column].filter(Boolean).join(".")),
+      note: `${what}: ${found}`,
+    });
+
+    /* Columns whose name fits; model.column names a model too. */
     async function named(text) {
       const records = await headrace.need("lineage");
-      const lower = text.toLowerCase().split(".").pop();
+      const parts = text.toLowerCase().split(".");
+      const lower = parts.pop();
       if (!lower) return [];
-      return best(
-        records.flatMap((record, node) => record.columns.map(([name]) => [fit(name, lower), [node, name]])),
-        MOST.columns,
-      );
+      const of = parts.join(".");
+      const found = records.flatMap((record, number) => {
+        const node = site.index.nodes[number];
+        if (of && !headrace.match(node.name, of)) return [];
+        return record.columns.flatMap(([name]) => {
+          const fit = headrace.match(name, lower);
+          if (!fit) return [];
+          return [{ number, column: name, fit, score: fit.score + LEAD.column }];
+        });
+      });
+      return found
+        .sort((a, b) => b.score - a.score)
+        .slice(0, MOST.names)
+        .map(({ number, column, fit, score }) => ({
+          href: headrace.hrefOfColumn(site.index.nodes[number], column),
+          sign: h("code", {}, "▤"),
+          name: h("span", {}, h("bdi", {}, `${site.index.nodes[number].name}.`), headrace.marked(column, fit)),
+          note: ["column", fit.why].filter(Boolean).join(" · "),
+          score,
+        }));
     }
 
     /* Where descriptions, tests and SQL have the words that were typed; a text of each node and column, at most. */
@@ -160,7 +160,7 @@
               },
             },
             option.sign,
-            h("bdi", {}, option.name),
+            typeof option.name === "string" ? h("bdi", {}, option.name) : option.name,
             h("span", { class: "under" }, option.note),
           ),
         ),

@@ -14,7 +14,8 @@
     const tiles = [];
     const { tile } = headrace;
     if (run)
-      tiles.push(tile("Last run", badge(run.status, run.tone), run.at ? time(run.at, { relative: true }) : "", ""));
+      tiles.push(tile(run.attempt ? "Last finished run" : "Last run", badge(finishedOf(run), run.attempt ? "" : run.tone), run.at ? time(run.at, { relative: true }) : "", ""));
+    if (run && run.attempt) tiles.push(tile("Last attempt", badge(run.attempt[0], run.attempt[0] === "error" ? "bad" : "warn"), run.attempt[1] && run.attempt[0] === "skipped" ? run.attempt[1] : "", ""));
     if (table && table.history.length)
       tiles.push(
         tile(
@@ -51,6 +52,9 @@
       drawn.length ? h("div", { class: "charts" }, drawn) : null,
     );
   }
+
+  /* How the last finished run ended: an error of a later attempt is said beside it. */
+  const finishedOf = ({ status, attempt }) => (attempt && attempt[0] !== "skipped" ? "success" : status);
 
   const waits = (node) => (node.waiting ? h("p", { class: "notice warn" }, WAITING) : null);
 

@@ -50,18 +50,17 @@ class CatalogEntry:
 def exists(config: CatalogConfig) -> bool:
     """Whether the catalog was ever written.
 
-    Raises:
-        SetupError: `lake-outside`, `catalog-unusable`; `lake-moved`, it was written under another name.
+    Raises SetupError: `lake-outside`, `catalog-unusable`; `lake-moved`, it was written under another name.
     """
     path = database(config)
-    for part in (path, *(_beside(path, end) for end in ("-wal", "-shm", "-journal")), config.path / "warehouse"):
+    for part in (path, *(_sibling(path, end) for end in ("-wal", "-shm", "-journal")), config.path / "warehouse"):
         if part.is_symlink():
             raise _link(part)
     try:
         mode = path.stat().st_mode
     except (FileNotFoundError, NotADirectoryError):
-        if beside := _written_beside(path):
-            raise _misnamed(path, beside) from None
+        if misnamed_file := _misnamed_file(path):
+            raise _misnamed(path, misnamed_file) from None
         return False
     except OSError as error:
         raise unreadable(config, error.strerror or "") from error
@@ -70,7 +69,7 @@ def exists(config: CatalogConfig) -> bool:
     return True
 
 
-def _written_beside(path: Path) -> Path | None:
+def _misnamed_file(path: Path) -> Path | None:
     """The file that an earlier version wrote in place of a catalog, in a folder with a question mark in its path.
 
     It gave Java the path as it is, in which what is behind the question mark was taken for options of SQLite.
@@ -84,62 +83,49 @@ def _written_beside(path: Path) -> Path | None:
     return path.with_name(names[0]) if names else None
 
 
-def _misnamed(path: Path, beside: Path) -> SetupError:
-    message = f"the catalog is in {beside}: earlier versions of Headrace took the end of its path for options"
-    hint = f"Rename it, and run the command again: mv {shlex.quote(str(beside))} {shlex.quote(str(path))}"
+def _misnamed(path: Path, misnamed_file: Path) -> SetupError:
+    message = f"the catalog is in {misnamed_file}: earlier versions of Headrace took the end of its path for options"
+    hint = f"Rename it, and run the command again: mv {shlex.quote(str(misnamed_file))} {shlex.quote(str(path))}"
     return SetupError("lake-moved", message, hint)
 
 
 def names(config: CatalogConfig, schema: str) -> tuple[str, ...]:
-    """The tables of a schema.
-
-    Raises:
-        SetupError: `lake-outside`, `catalog-unusable`.
-    """
+    """The tables of a schema. Raises SetupError: `lake-outside`, `catalog-unusable`."""
     return tuple(row[0] for row in _rows(config, "AND table_namespace = ?", schema))
 
 
 def location(config: CatalogConfig, schema: str, name: str) -> str | None:
     """Where the metadata of a table are according to the catalog, or None if there is no such table.
 
-    Raises:
-        SetupError: `lake-outside`, `catalog-unusable`.
+    Raises SetupError: `lake-outside`, `catalog-unusable`.
     """
-    found = _rows(config, "AND table_namespace = ? AND table_name = ?", schema, name)
-    return found[0][1] if found else None
+    rows = _rows(config, "AND table_namespace = ? AND table_name = ?", schema, name)
+    return rows[0][1] if rows else None
 
 
-def standing(config: CatalogConfig) -> object:
+def file_version(config: CatalogConfig) -> object:
     """Return a value that another commit changes; None for a file written just now: file times are coarse."""
-    path, found = str(database(config)), []
+    path, file_stats = str(database(config)), []
     for part in (path, f"{path}-wal"):
         try:
-            found.append(os.stat(part))  # noqa: PTH116 - asked for with each table
+            file_stats.append(os.stat(part))  # noqa: PTH116 - asked for with each table
         except FileNotFoundError:
             continue
         except OSError:
             return None
-    now = time.time_ns()
-    if any(now - one.st_mtime_ns < _CLOCK_STEP for one in found):
+    now_ns = time.time_ns()
+    if any(now_ns - file_stat.st_mtime_ns < _CLOCK_STEP for file_stat in file_stats):
         return None
-    return tuple((one.st_ino, one.st_size, one.st_mtime_ns) for one in found)
+    return tuple((file_stat.st_ino, file_stat.st_size, file_stat.st_mtime_ns) for file_stat in file_stats)
 
 
 def locations(config: CatalogConfig) -> list[str]:
-    """Where the metadata of all tables and views are.
-
-    Raises:
-        SetupError: `lake-outside`, `catalog-unusable`.
-    """
+    """Where the metadata of all tables and views are. Raises SetupError: `lake-outside`, `catalog-unusable`."""
     return [row[1] for row in _rows(config, "", views=True)]
 
 
 def entries(config: CatalogConfig, schema: str) -> tuple[CatalogEntry, ...]:
-    """The tables and views of a schema.
-
-    Raises:
-        SetupError: `lake-outside`, `catalog-unusable`.
-    """
+    """The tables and views of a schema. Raises SetupError: `lake-outside`, `catalog-unusable`."""
     rows = _rows(config, "AND table_namespace = ?", schema, views=True)
     return tuple(CatalogEntry(schema, name, location, kind == _VIEW) for name, location, kind in rows)
 
@@ -147,8 +133,7 @@ def entries(config: CatalogConfig, schema: str) -> tuple[CatalogEntry, ...]:
 def every_location(config: CatalogConfig) -> list[str]:
     """Where the metadata of all tables and views are, of catalogs of other names in the same file too.
 
-    Raises:
-        SetupError: `lake-outside`, `catalog-unusable`.
+    Raises SetupError: `lake-outside`, `catalog-unusable`.
     """
     return [row[1] for row in _rows(config, "OR true", views=True)]
 
@@ -156,24 +141,22 @@ def every_location(config: CatalogConfig) -> list[str]:
 def remove(config: CatalogConfig, entry: CatalogEntry) -> bool:
     """Take a table or view out of the catalog, if it is still what it was; its files stay.
 
-    Raises:
-        SetupError: `lake-outside`, `catalog-unusable`; `catalog-busy`: another process writes all the time.
+    Raises SetupError: `lake-outside`, `catalog-unusable`; `catalog-busy`: another process writes all the time.
     """
     kind = f"AND iceberg_type = '{_VIEW}'" if entry.view else ""
-    return _changed(config, f"DELETE FROM {_TABLE} WHERE {_THAT_ENTRY} {kind}", (), entry)  # noqa: S608 - of constants
+    return _execute_change(config, f"DELETE FROM {_TABLE} WHERE {_THAT_ENTRY} {kind}", (), entry)  # noqa: S608 - of constants
 
 
 def rename(config: CatalogConfig, entry: CatalogEntry, schema: str, name: str) -> bool:
     """Give a table another name, if it is still what it was; its files stay.
 
-    Raises:
-        SetupError: `lake-outside`, `catalog-unusable`: there is something of that name; `catalog-busy`.
+    Raises SetupError: `lake-outside`, `catalog-unusable`: there is something of that name; `catalog-busy`.
     """
     statement = f"UPDATE {_TABLE} SET table_namespace = ?, table_name = ? WHERE {_THAT_ENTRY}"  # noqa: S608 - of constants
-    return _changed(config, statement, (schema, name), entry)
+    return _execute_change(config, statement, (schema, name), entry)
 
 
-def _changed(config: CatalogConfig, statement: str, values: tuple[str, ...], entry: CatalogEntry) -> bool:
+def _execute_change(config: CatalogConfig, statement: str, values: tuple[str, ...], entry: CatalogEntry) -> bool:
     if not exists(config):
         return False
     try:
@@ -187,9 +170,9 @@ def _changed(config: CatalogConfig, statement: str, values: tuple[str, ...], ent
                 raise sqlite3.DatabaseError(message)
             if not _query(connection, "", views=True):
                 return False
-            named = (config.name, entry.schema, entry.name, entry.location)
-            done = connection.execute(statement, (*values, *named))
-            return done.rowcount > 0
+            entry_values = (config.name, entry.schema, entry.name, entry.location)
+            cursor = connection.execute(statement, (*values, *entry_values))
+            return cursor.rowcount > 0
     except sqlite3.OperationalError as error:
         if getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY:
             message = f"the catalog {config.name} is locked by another process"
@@ -216,33 +199,33 @@ def _link(part: Path) -> SetupError:
 def _rows(config: CatalogConfig, condition: str, *values: str, views: bool = False) -> list[tuple[str, str, str]]:
     if not exists(config):
         return []
-    found: list[tuple[str, str, str]] = []
+    rows: list[tuple[str, str, str]] = []
     for attempt in range(_ATTEMPTS):
         try:
-            with _opened(database(config)) as (connection, version):
+            with _open_read_only(database(config)) as (connection, version):
                 query = _query(connection, condition, views=views)
-                found = connection.execute(query, (config.name, *values)).fetchall() if query else []
+                rows = connection.execute(query, (config.name, *values)).fetchall() if query else []
             if version == _version(database(config)):
                 break
         except (sqlite3.Error, OSError) as error:
             # A log that a writer begins at this moment cannot be read without writing to its index; then it can.
             if attempt == _ATTEMPTS - 1:
                 raise unreadable(config, str(error)) from error
-    if not all(isinstance(cell, str) for row in found for cell in row):
+    if not all(isinstance(cell, str) for row in rows for cell in row):
         raise unreadable(config, f"{database(config)} contains a location that is not a string")
-    return found
+    return rows
 
 
 def _query(connection: sqlite3.Connection, condition: str, *, views: bool) -> str:
     """Return the query, empty without the table; raise sqlite3.DatabaseError if reading would run the schema's SQL."""
-    declared = connection.execute("SELECT type, sql FROM sqlite_master WHERE name = ?", (_TABLE,)).fetchall()
-    if not declared:
+    schema_rows = connection.execute("SELECT type, sql FROM sqlite_master WHERE name = ?", (_TABLE,)).fetchall()
+    if not schema_rows:
         return ""
-    kinds = {kind for kind, _ in declared}
+    kinds = {kind for kind, _ in schema_rows}
     columns = (
         {row[1]: row[6] for row in connection.execute(f"PRAGMA table_xinfo({_TABLE})")} if kinds == {"table"} else {}
     )
-    virtual = any(str(text).upper().startswith("CREATE VIRTUAL") for _, text in declared)
+    virtual = any(str(text).upper().startswith("CREATE VIRTUAL") for _, text in schema_rows)
     if not columns or virtual or any(columns.values()):
         message = f"{_TABLE} is not a plain table"
         raise sqlite3.DatabaseError(message)
@@ -257,7 +240,7 @@ def _query(connection: sqlite3.Connection, condition: str, *, views: bool) -> st
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[tuple[sqlite3.Connection, object]]:
+def _open_read_only(path: Path) -> Iterator[tuple[sqlite3.Connection, object]]:
     """A connection that writes nothing, and the version of the file that it reads; None: SQLite does that."""
     version = _version(path)
     with _readable(path, version) as address, closing(sqlite3.connect(address, uri=True)) as connection:
@@ -277,9 +260,9 @@ def _readable(path: Path, version: object) -> Iterator[str]:
     uri = local_paths.sqlite(path.absolute(), "mode=ro")
     if version is not None:
         yield f"{uri}&immutable=1"
-    elif _has_log(path) and not _beside(path, "-shm").exists():
+    elif _has_log(path) and not _sibling(path, "-shm").exists():
         with tempfile.TemporaryDirectory() as folder:
-            for part in (path, _beside(path, "-wal")):
+            for part in (path, _sibling(path, "-wal")):
                 shutil.copyfile(part, Path(folder, part.name), follow_symlinks=False)
             yield local_paths.sqlite(Path(folder, path.name), "mode=rw")
     elif _has_log(path):
@@ -299,9 +282,9 @@ def _version(path: Path) -> object:
 
 
 def _has_log(path: Path) -> bool:
-    log = _beside(path, "-wal")
+    log = _sibling(path, "-wal")
     return log.is_file() and log.stat().st_size > 0
 
 
-def _beside(path: Path, end: str) -> Path:
+def _sibling(path: Path, end: str) -> Path:
     return path.with_name(path.name + end)

@@ -92,7 +92,6 @@ def warehouse(catalog: CatalogConfig) -> Path | ObjectWarehouse:
 
 
 def catalog_jars(catalog: CatalogConfig) -> tuple[str, ...]:
-    """The sets of locked jars that the catalog needs."""
     return (*_JARS.get(catalog.type, ()), *(OBJECT_STORE_JARS if catalog.store is not None else ()))
 
 
@@ -103,14 +102,13 @@ def database(catalog: CatalogConfig) -> Path:
 def prepare(catalog: CatalogConfig) -> None:
     """Make the local warehouse's folder, for its owner only; a server's warehouse is made by who writes to it.
 
-    Raises:
-        SetupError: `catalog-unusable` if that is not possible.
+    Raises SetupError: `catalog-unusable` if that is not possible.
     """
     if not is_local(catalog):
         return
     try:
-        missing = [folder for folder in (catalog.path, *catalog.path.parents) if not folder.exists()]
-        for folder in reversed(missing):
+        missing_folders = [folder for folder in (catalog.path, *catalog.path.parents) if not folder.exists()]
+        for folder in reversed(missing_folders):
             folder.mkdir(mode=PRIVATE, exist_ok=True)
         if not catalog.objects:
             (catalog.path / "warehouse").mkdir(mode=0o777 & ~umask(catalog), exist_ok=True)
@@ -124,12 +122,12 @@ def prepare(catalog: CatalogConfig) -> None:
 def umask(catalog: CatalogConfig) -> int:
     """Which permissions new files of the lake do not get: none beyond those that its folder gives to others."""
     try:
-        given = stat.S_IMODE(catalog.path.stat().st_mode)
+        folder_mode = stat.S_IMODE(catalog.path.stat().st_mode)
     except OSError:
-        given = PRIVATE
-    mine = os.umask(0o077)
-    os.umask(mine)
-    return mine | (0o077 & ~given)
+        folder_mode = PRIVATE
+    process_umask = os.umask(0o077)
+    os.umask(process_umask)
+    return process_umask | (0o077 & ~folder_mode)
 
 
 def spark_conf(catalog: CatalogConfig) -> dict[str, str]:

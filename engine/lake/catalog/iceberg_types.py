@@ -11,7 +11,7 @@ from engine.relations import quoted
 if TYPE_CHECKING:
     from pyiceberg.types import IcebergType
 
-_PLAIN = {
+_SPARK_NAMES = {
     "long": "bigint",
     "timestamptz": "timestamp",
     "timestamp": "timestamp_ntz",
@@ -31,8 +31,8 @@ _FIXED = re.compile(r"fixed\[\d+\]")
 
 def spark_struct(fields: Iterable[Mapping[str, Any]]) -> Mapping[str, Any] | None:
     """Return a schema's fields in a table's metadata as Spark's JSON has them; None: Spark lacks a type of them."""
-    found = [{"name": str(field["name"]), "type": _spark_document(field["type"])} for field in fields]
-    return None if any(field["type"] is None for field in found) else {"type": "struct", "fields": found}
+    spark_fields = [{"name": str(field["name"]), "type": _spark_document(field["type"])} for field in fields]
+    return None if any(field["type"] is None for field in spark_fields) else {"type": "struct", "fields": spark_fields}
 
 
 def _spark_document(kind: Any) -> str | Mapping[str, Any] | None:
@@ -65,7 +65,7 @@ def spark_type(kind: IcebergType) -> str:
         case FixedType():
             return "binary"
     text = str(kind).replace(" ", "")
-    return _PLAIN.get(text, text)
+    return _SPARK_NAMES.get(text, text)
 
 
 def _quoted(name: str) -> str:

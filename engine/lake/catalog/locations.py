@@ -19,16 +19,15 @@ class OutsideError(OSError):
 
 
 def root(warehouse: Path) -> Path:
-    return _resolved(str(warehouse), _which(warehouse))
+    return _resolved(str(warehouse), _file_identity(warehouse))
 
 
-def _which(folder: Path) -> tuple[int, int] | None:
-    """Which folder it is; None: there is none."""
+def _file_identity(folder: Path) -> tuple[int, int] | None:
     try:
-        found = folder.stat()
+        stats = folder.stat()
     except OSError:
         return None
-    return found.st_dev, found.st_ino
+    return stats.st_dev, stats.st_ino
 
 
 @lru_cache(maxsize=8)
@@ -37,34 +36,24 @@ def _resolved(warehouse: str, _: tuple[int, int] | None) -> Path:
 
 
 def resolve(warehouse: Path, location: str) -> Path:
-    """The file or folder of a location, links resolved.
-
-    Raises:
-        OutsideError: it is not below the warehouse.
-    """
+    """The file or folder of a location, links resolved. Raises OutsideError: it is not below the warehouse."""
     return Path(path_of(warehouse, location))
 
 
 def path_of(warehouse: Path, location: str) -> str:
     """The same as a text: of a thousand tables the paths take as long as the looks at the disk.
 
-    Raises:
-        OutsideError: it is not below the warehouse.
+    Raises OutsideError: it is not below the warehouse.
     """
     return _below(root(warehouse), location)
 
 
 def resolve_below(folder: Path, location: str) -> Path:
-    """The same for a folder that `root` gave.
-
-    Raises:
-        OutsideError: it is not below the folder.
-    """
     return Path(_below(folder, location))
 
 
 def _below(folder: Path, location: str) -> str:
-    path = location if location.startswith("/") else local_paths.of_location(location)
+    path = location if location.startswith("/") else local_paths.path_of_location(location)
     if path is None:
         raise OutsideError(location)
     try:

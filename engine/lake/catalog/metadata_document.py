@@ -34,8 +34,8 @@ def read_document(warehouse: Path | ObjectWarehouse, location: str) -> dict[str,
     if len(content) > METADATA_BYTES:
         message = f"{location} is too large"
         raise ValueError(message)
-    known = parse_json(content)
-    if not isinstance(known, dict):
+    document = parse_json(content)
+    if not isinstance(document, dict):
         message = f"{location} is not the metadata of a table"
         raise ValueError(message)  # noqa: TRY004 - as the JSON reader says it
-    return known
+    return document

@@ -19,10 +19,10 @@ def rows_of(table: pa.Table) -> list[tuple[Any, ...]]:
 
 def _column(column: pa.ChunkedArray) -> list[Any]:
     try:
-        found: list[Any] = column.to_pylist()
+        values: list[Any] = column.to_pylist()
     except (OverflowError, ValueError):
-        found = [_value(scalar) for scalar in column]
-    return found
+        values = [_value(scalar) for scalar in column]
+    return values
 
 
 def _value(scalar: Any) -> Any:
@@ -58,16 +58,14 @@ def _leaf(scalar: Any) -> str:
 
 
 def day_text(days: int) -> str:
-    """A date by its days since 1970: `+12345-01-01` and `-0005-01-01` as Spark prints them."""
-    cycles, rest = divmod(days, CYCLE_DAYS)
-    found = date(1970, 1, 1) + timedelta(days=rest)
-    return f"{year_text(found.year + cycles * CYCLE_YEARS)}-{found.month:02}-{found.day:02}"
+    cycles, days_in_cycle = divmod(days, CYCLE_DAYS)
+    day = date(1970, 1, 1) + timedelta(days=days_in_cycle)
+    return f"{year_text(day.year + cycles * CYCLE_YEARS)}-{day.month:02}-{day.day:02}"
 
 
 def time_text(micros: int) -> str:
-    """A time by its microseconds since 1970 in UTC, as Spark prints it."""
-    days, rest = divmod(micros, _DAY)
-    return f"{day_text(days)} {clock_text(datetime.fromtimestamp(0, UTC) + timedelta(microseconds=rest))}"
+    days, micros_of_day = divmod(micros, _DAY)
+    return f"{day_text(days)} {clock_text(datetime.fromtimestamp(0, UTC) + timedelta(microseconds=micros_of_day))}"
 
 
 def clock_text(moment: datetime) -> str:

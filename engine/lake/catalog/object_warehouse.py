@@ -33,8 +33,7 @@ class ObjectWarehouse:
     def resolve(self, location: str) -> PurePosixPath:
         """Return the path of a location; it begins with the bucket.
 
-        Raises:
-            OutsideError: it is not below the warehouse.
+        Raises OutsideError: it is not below the warehouse.
         """
         if not is_s3(location) or "\0" in location:
             raise OutsideError(location)
@@ -63,8 +62,7 @@ class ObjectWarehouse:
     def check(self) -> None:
         """Ask the store for one object of the warehouse, to find out whether it answers.
 
-        Raises:
-            SetupError: `s3-client`, `s3-denied`, `s3-missing`, `s3-unreachable`.
+        Raises SetupError: `s3-client`, `s3-denied`, `s3-missing`, `s3-unreachable`.
         """
         bucket, key = bucket_and_key(self.location)
         if bucket:
@@ -75,18 +73,17 @@ class ObjectWarehouse:
     def remove(self, folder: PurePosixPath) -> None:
         """Remove all objects of a folder.
 
-        Raises:
-            SetupError: `s3-client`, `s3-denied`, `s3-missing`, `s3-unreachable`.
+        Raises SetupError: `s3-client`, `s3-denied`, `s3-missing`, `s3-unreachable`.
         """
         bucket, key = _parts(folder)
         client = s3_client(self.store())
         with s3_errors(f"s3:/{folder}"):
             for keys in _keys(client, f"s3:/{folder}", bucket, f"{key}/"):
-                answer = client.delete_objects(Bucket=bucket, Delete={"Objects": [{"Key": key} for key in keys]})
-                if failed := answer.get("Errors"):
+                response = client.delete_objects(Bucket=bucket, Delete={"Objects": [{"Key": key} for key in keys]})
+                if failures := response.get("Errors"):
                     from botocore.exceptions import ClientError
 
-                    raise ClientError({"Error": failed[0]}, "DeleteObjects")
+                    raise ClientError({"Error": failures[0]}, "DeleteObjects")
 
 
 def _keys(client: Any, location: str, bucket: str, prefix: str) -> Iterator[list[str]]:

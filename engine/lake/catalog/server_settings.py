@@ -3,7 +3,7 @@
 The server answers `/v1/config` with defaults and overrides, and each table with a `config`. Overrides win over what the
 target says (Iceberg's ConfigResponse.merge, PyIceberg alike), and among the keys are classes to load, addresses and
 logins. Here a server chooses none of them: Python takes the four keys of `CLIENT_KEYS`, and Java, which takes all, is
-not started before `rejected` has looked at them. Sources: Iceberg 1.12, RESTSessionCatalog, CatalogProperties,
+not started before `rejected_key` has looked at them. Sources: Iceberg 1.12, RESTSessionCatalog, CatalogProperties,
 S3FileIOProperties, AwsClientProperties, AuthProperties, HTTPClient.
 """
 
@@ -50,23 +50,22 @@ _OWN_LOGINS: Final = (
 _STORE_ADDRESS: Final = re.compile(r"s3\.endpoint|adls\.connection-string\..*|gcs\.service\.host")
 _STORE_ENDPOINT: Final = re.compile(rf"(?:dynamodb|kms|sts|client)\.endpoint|{_STORE_ADDRESS.pattern}")
 _S3_LOGIN: Final = ("s3.access-key-id", "s3.secret-access-key", "s3.session-token")
-_MOST_TEXT: Final = 65_536
+_MAX_TEXT: Final = 65_536
 
 
-def client_settings(answer: Mapping[str, Any], target: Mapping[str, str]) -> dict[str, str]:
+def client_settings(config: Mapping[str, Any], target: Mapping[str, str]) -> dict[str, str]:
     """Return what Python's client takes of a server's configuration and of the target's keys.
 
-    Raises:
-        ValueError: a value of the server is not of the form that its key has.
+    Raises ValueError: a value of the server is not of the form that its key has.
     """
-    found: dict[str, str] = {}
+    chosen_settings: dict[str, str] = {}
     for key, form in CLIENT_KEYS.items():
-        for place, known in (
-            ("defaults", answer.get("defaults")),
+        for place, settings in (
+            ("defaults", config.get("defaults")),
             ("target", target),
-            ("overrides", answer.get("overrides")),
+            ("overrides", config.get("overrides")),
         ):
-            value = known.get(key) if isinstance(known, Mapping) else None
+            value = settings.get(key) if isinstance(settings, Mapping) else None
             if value is None:
                 continue
             if (
@@ -78,33 +77,33 @@ def client_settings(answer: Mapping[str, Any], target: Mapping[str, str]) -> dic
                 raise ValueError(
                     f"'{key}' of its configuration cannot be used" if place != "target" else f"'{key}' cannot be used"
                 )
-            found[key] = value
-    return found
+            chosen_settings[key] = value
+    return chosen_settings
 
 
-def server_settings(answer: Mapping[str, Any], target: Mapping[str, str]) -> dict[str, Any]:
-    defaults, overrides = (answer.get(part) for part in ("defaults", "overrides"))
-    made = dict(defaults) if isinstance(defaults, Mapping) else {}
-    made = {key: value for key, value in made.items() if key not in target}
-    return made | (dict(overrides) if isinstance(overrides, Mapping) else {})
+def server_settings(config: Mapping[str, Any], target: Mapping[str, str]) -> dict[str, Any]:
+    defaults, overrides = (config.get(part) for part in ("defaults", "overrides"))
+    settings = dict(defaults) if isinstance(defaults, Mapping) else {}
+    settings = {key: value for key, value in settings.items() if key not in target}
+    return settings | (dict(overrides) if isinstance(overrides, Mapping) else {})
 
 
-def table_settings(answer: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    config = answer.get("config")
+def table_settings(response: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    config = response.get("config")
     config = dict(config) if isinstance(config, Mapping) else {}
     yield config
-    logins = answer.get("storage-credentials")
+    logins = response.get("storage-credentials")
     for login in logins if isinstance(logins, list) else ():
         if isinstance(login, Mapping) and isinstance(login.get("config"), Mapping):
             yield {**config, **login["config"]}
 
 
-def rejected(found: Mapping[str, Any], target: Mapping[str, str], *, of_table: bool = False) -> str:
+def rejected_key(server_config: Mapping[str, Any], target: Mapping[str, str], *, of_table: bool = False) -> str:
     """Return the key by which a server chooses a class, an address, a login or a folder of Java's; empty: none does."""
-    own_login = any(all(_has(found, key) for key in keys) for keys in _OWN_LOGINS)
-    own_login = own_login and not {key for key in _S3_LOGIN if key in target} - found.keys()
-    for key, value in found.items():
-        if not isinstance(value, str) or len(value) > _MOST_TEXT:
+    own_login = any(all(_has(server_config, key) for key in keys) for keys in _OWN_LOGINS)
+    own_login = own_login and not {key for key in _S3_LOGIN if key in target} - server_config.keys()
+    for key, value in server_config.items():
+        if not isinstance(value, str) or len(value) > _MAX_TEXT:
             return str(key)
         if target.get(key) == value or key in CLIENT_KEYS:
             continue
@@ -121,8 +120,10 @@ def rejected(found: Mapping[str, Any], target: Mapping[str, str], *, of_table: b
     return ""
 
 
-def _has(found: Mapping[str, Any], key: str) -> bool:
-    return key in found or (key.endswith(".") and any(str(other).startswith(key) for other in found))
+def _has(server_config: Mapping[str, Any], key: str) -> bool:
+    return key in server_config or (
+        key.endswith(".") and any(str(config_key).startswith(key) for config_key in server_config)
+    )
 
 
 def _is_harmless_address(key: str, value: str, target: Mapping[str, str]) -> bool:
@@ -146,7 +147,6 @@ def _expected(key: str, target: Mapping[str, str]) -> Server | None:
 
 
 def _server(value: str) -> Server | None:
-    """The server of a web address; None: it is none."""
     try:
         return web_address(value).server
     except AddressError:

@@ -19,17 +19,17 @@ def value_text(value: Any) -> str:
         return f"{value.year:04}-{value:%m-%d %H:%M:%S}{fraction}"
     if isinstance(value, float):
         return f"{value:.10g}"
-    return str(_plain(value))
+    return str(_with_text_dates(value))
 
 
-def _plain(value: Any) -> Any:
+def _with_text_dates(value: Any) -> Any:
     match value:
         case dict():
-            return {_plain(key): _plain(part) for key, part in value.items()}
+            return {_with_text_dates(key): _with_text_dates(part) for key, part in value.items()}
         case list():
-            return [_plain(part) for part in value]
+            return [_with_text_dates(part) for part in value]
         case tuple() if type(value) is tuple:
-            return tuple(_plain(part) for part in value)
+            return tuple(_with_text_dates(part) for part in value)
         case date():
             return value_text(value)
     return value

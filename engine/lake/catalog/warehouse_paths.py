@@ -43,20 +43,15 @@ class VariantType(PrimitiveType):
 
 
 def parse_metadata(text: str) -> TableMetadata:
-    """The metadata of a table, from its JSON.
-
-    Raises:
-        ValueError: it is not JSON, or does not describe a table.
-    """
     if f'"{NAME}"' not in text:
         return TableMetadataUtil.parse_raw(text)
-    found = json.loads(text)
-    if isinstance(found, dict):
-        schemas = found.get("schemas")
-        found["schemas"] = [_typed(schema) for schema in schemas] if isinstance(schemas, list) else schemas
+    document = json.loads(text)
+    if isinstance(document, dict):
+        schemas = document.get("schemas")
+        document["schemas"] = [_typed(schema) for schema in schemas] if isinstance(schemas, list) else schemas
     try:
         # PyIceberg's validator of types takes the words that it knows, and objects of its classes.
-        return TableMetadataWrapper.model_validate(found).root
+        return TableMetadataWrapper.model_validate(document).root
     except ValidationError as error:
         raise MetadataError(error) from error
 
@@ -93,11 +88,7 @@ class WarehouseIO(ReadOnlyIO):
         self._files = LocalFileSystem()
 
     def resolve(self, location: str) -> Path:
-        """The file or folder of a location, links resolved.
-
-        Raises:
-            OutsideError: it is not below the warehouse.
-        """
+        """The file or folder of a location, links resolved. Raises OutsideError: it is not below the warehouse."""
         return resolve_below(self._root, location)
 
     @override
@@ -123,11 +114,6 @@ class ObjectIO(ReadOnlyIO):
 
     @override
     def new_input(self, location: str) -> PyArrowFile:
-        """An object of the warehouse.
-
-        Raises:
-            OutsideError: it is not below the warehouse.
-        """
         self._warehouse.resolve(location)
         return super().new_input(location)
 
@@ -137,8 +123,7 @@ def open_table(
 ) -> Table:
     """A table by its metadata; what its properties say about code, endpoints and credentials counts for nothing.
 
-    Raises:
-        ValueError: the document is not the metadata of a table.
+    Raises ValueError: the document is not the metadata of a table.
     """
     files = ObjectIO(warehouse) if isinstance(warehouse, ObjectWarehouse) else WarehouseIO(warehouse)
     metadata = parse_metadata(json.dumps(document))

@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     from pyiceberg.table import FileScanTask, Table
 
 # A million rows of a few columns take tens of megabytes, and half a second; long texts take more.
-_MOST_ROWS = 1_000_000
-_MOST_BYTES = 256 * 1024 * 1024
+_MAX_ROWS = 1_000_000
+_MAX_BYTES = 256 * 1024 * 1024
 # Planning takes a fifth of a millisecond for each file.
-_MOST_FILES = 20_000
+_MAX_FILES = 20_000
 # Types of Iceberg that Arrow groups by, without their parameters. Floats are compared by their bits.
-_PLAIN = frozenset(
+_COMPARABLE = frozenset(
     {"boolean", "int", "long", "float", "double", "string", "binary", "date", "timestamp", "timestamptz", "decimal"}
 )
 _SIDE = "__side"
@@ -47,7 +47,7 @@ class NetRows:
         import pyarrow as pa
 
         parts = (self.removed, -1), (self.added, 1)
-        return pa.concat_tables([_on(rows, side, name) for rows, side in parts])
+        return pa.concat_tables([_with_side(rows, side, name) for rows, side in parts])
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,74 +69,81 @@ class DifferingFiles:
     def net_rows(self, columns: Sequence[str]) -> NetRows | None:
         """Compare the rows by some columns, or count them by the first column if there are none; None: Spark has to."""
         size = sum(int(task.file.file_size_in_bytes) for task in (*self.before, *self.after))
-        if self.rows > _MOST_ROWS or size > _MOST_BYTES:
+        if self.rows > _MAX_ROWS or size > _MAX_BYTES:
             return None
         try:
             with self._lake.reading_errors(*self._place):
-                known = self._table.schema()
-                read = columns or [known.fields[0].name]
-                schema = known.select(*read)
-                return _net_rows(self._table, schema, self.before, self.after, read) if _plain(schema) else None
+                table_schema = self._table.schema()
+                read_columns = columns or [table_schema.fields[0].name]
+                schema = table_schema.select(*read_columns)
+                return (
+                    _net_rows(self._table, schema, self.before, self.after, read_columns)
+                    if _is_comparable(schema)
+                    else None
+                )
         except EngineError as error:
             _log.debug("%s is compared by Spark: %s", self._table.metadata_location, error)
             return None
 
 
-def differing_files(lake: Lake, schema: str, name: str, before: int, after: int) -> DifferingFiles | None:
+def differing_files(lake: Lake, schema: str, name: str, older: int, newer: int) -> DifferingFiles | None:
     """Compare the file plans of two snapshots, which need not be ancestors of each other; None: Spark has to."""
     try:
         with lake.opened(schema, name) as table:
             if table is None:
                 return None
-            sides = _manifests(table, before), _manifests(table, after)
-            if sum(_files(one) for side in _unlike(*sides) for one in side) > _MOST_FILES:
+            sides = snapshot_manifests(table, older), snapshot_manifests(table, newer)
+            if sum(_files(manifest) for side in differing_manifests(*sides) for manifest in side) > _MAX_FILES:
                 return None
-            old, new = (_tasks(table, side) for side in _unlike(*sides))
-            total = sum(_rows(one) for one in sides[1] if not _of_deletes(one))
+            old, new = (file_tasks(table, side) for side in differing_manifests(*sides))
+            total = sum(_rows(manifest) for manifest in sides[1] if not _of_deletes(manifest))
     # A snapshot has expired, or PyIceberg does not know what is in its manifests: Spark says so, or does.
     except EngineError as error:
         _log.debug("%s.%s is compared by Spark: %s", schema, name, error)
         return None
-    gone = tuple(old[key] for key in old.keys() - new.keys())
-    come = tuple(new[key] for key in new.keys() - old.keys())
-    rows = sum(int(task.file.record_count) for task in (*gone, *come))
-    return DifferingFiles(gone, come, rows, total, table, lake, (schema, name))
+    removed_tasks = tuple(old[key] for key in old.keys() - new.keys())
+    added_tasks = tuple(new[key] for key in new.keys() - old.keys())
+    rows = sum(int(task.file.record_count) for task in (*removed_tasks, *added_tasks))
+    return DifferingFiles(removed_tasks, added_tasks, rows, total, table, lake, (schema, name))
 
 
-def _manifests(table: Table, snapshot: int) -> list[ManifestFile]:
-    found = table.snapshot_by_id(snapshot)
-    if found is None:
+def snapshot_manifests(table: Table, snapshot: int) -> list[ManifestFile]:
+    facts = table.snapshot_by_id(snapshot)
+    if facts is None:
         raise LookupError(f"no snapshot {snapshot}")
-    return found.manifests(table.io)
+    return facts.manifests(table.io)
 
 
-def _unlike(
+def differing_manifests(
     old: Sequence[ManifestFile], new: Sequence[ManifestFile]
 ) -> tuple[Sequence[ManifestFile], Sequence[ManifestFile]]:
     """The manifests of two snapshots without those of data files that both have, if the deletes are the same."""
-    paths = [{one.manifest_path for one in side} for side in (old, new)]
-    both = paths[0] & paths[1]
-    if any(_of_deletes(one) and one.manifest_path not in both for one in (*old, *new)):
+    paths = [{manifest.manifest_path for manifest in side} for side in (old, new)]
+    shared_paths = paths[0] & paths[1]
+    if any(_of_deletes(manifest) and manifest.manifest_path not in shared_paths for manifest in (*old, *new)):
         return old, new
-    kept = [[one for one in side if _of_deletes(one) or one.manifest_path not in both] for side in (old, new)]
-    return kept[0], kept[1]
+    differing = [
+        [manifest for manifest in side if _of_deletes(manifest) or manifest.manifest_path not in shared_paths]
+        for side in (old, new)
+    ]
+    return differing[0], differing[1]
 
 
-def _of_deletes(one: ManifestFile) -> bool:
+def _of_deletes(manifest: ManifestFile) -> bool:
     from pyiceberg.manifest import ManifestContent
 
-    return one.content == ManifestContent.DELETES
+    return manifest.content == ManifestContent.DELETES
 
 
-def _files(one: ManifestFile) -> int:
-    return (one.added_files_count or 0) + (one.existing_files_count or 0)
+def _files(manifest: ManifestFile) -> int:
+    return (manifest.added_files_count or 0) + (manifest.existing_files_count or 0)
 
 
-def _rows(one: ManifestFile) -> int:
-    return (one.added_rows_count or 0) + (one.existing_rows_count or 0)
+def _rows(manifest: ManifestFile) -> int:
+    return (manifest.added_rows_count or 0) + (manifest.existing_rows_count or 0)
 
 
-def _tasks(table: Table, manifests: Sequence[ManifestFile]) -> dict[tuple[str, frozenset[str]], FileScanTask]:
+def file_tasks(table: Table, manifests: Sequence[ManifestFile]) -> dict[tuple[str, frozenset[str]], FileScanTask]:
     """The tasks of the data files of some manifests, by data file and files of deletes.
 
     Of deletion vectors PyIceberg (0.12) does not read which data file they are of, and gives each to all files of a
@@ -154,12 +161,12 @@ def _tasks(table: Table, manifests: Sequence[ManifestFile]) -> dict[tuple[str, f
             referenced[deletes.file_path] = _referenced(table, deletes.file_path)
         return data.file_path in referenced[deletes.file_path]
 
-    found = {}
+    by_file = {}
     for task in ManifestGroupPlanner(table.metadata, table.io).plan_files(manifests):
-        deletes = {one for one in task.delete_files if applies(one, task.file)}
-        key = task.file.file_path, frozenset(one.file_path for one in deletes)
-        found[key] = FileScanTask(task.file, deletes, task.residual)
-    return found
+        deletes = {delete_file for delete_file in task.delete_files if applies(delete_file, task.file)}
+        key = task.file.file_path, frozenset(delete_file.file_path for delete_file in deletes)
+        by_file[key] = FileScanTask(task.file, deletes, task.residual)
+    return by_file
 
 
 def _referenced(table: Table, path: str) -> frozenset[str]:
@@ -170,18 +177,19 @@ def _referenced(table: Table, path: str) -> frozenset[str]:
     return frozenset(blob.properties["referenced-data-file"] for blob in blobs)
 
 
-def _plain(schema: Schema) -> bool:
+def _is_comparable(schema: Schema) -> bool:
     """Whether Arrow compares all columns; a value that files before the column stand for is Spark's to fill in."""
     return all(
-        str(field.field_type).partition("(")[0] in _PLAIN and field.initial_default is None for field in schema.fields
+        str(field.field_type).partition("(")[0] in _COMPARABLE and field.initial_default is None
+        for field in schema.fields
     )
 
 
 def _net_rows(
     table: Table,
     schema: Schema,
-    before: Sequence[FileScanTask],
-    after: Sequence[FileScanTask],
+    removed_tasks: Sequence[FileScanTask],
+    added_tasks: Sequence[FileScanTask],
     columns: Sequence[str],
 ) -> NetRows:
     import pyarrow as pa
@@ -190,17 +198,17 @@ def _net_rows(
     from pyiceberg.io.pyarrow import ArrowScan
 
     parts = []
-    for tasks, side in ((before, -1), (after, 1)):
+    for tasks, side in ((removed_tasks, -1), (added_tasks, 1)):
         rows = ArrowScan(table.metadata, table.io, schema, AlwaysTrue()).to_table(tasks).select(list(columns))
-        parts.append(_on(rows, side, _SIDE))
-    both = pa.concat_tables(parts)
-    summed = both.group_by(list(columns), use_threads=False).aggregate([(_SIDE, "sum")])
+        parts.append(_with_side(rows, side, _SIDE))
+    both_sides = pa.concat_tables(parts)
+    summed = both_sides.group_by(list(columns), use_threads=False).aggregate([(_SIDE, "sum")])
     side = summed[f"{_SIDE}_sum"]
-    kept = summed.select(list(columns))
-    return NetRows(kept.filter(pc.less(side, 0)), kept.filter(pc.greater(side, 0)))
+    net = summed.select(list(columns))
+    return NetRows(net.filter(pc.less(side, 0)), net.filter(pc.greater(side, 0)))
 
 
-def _on(rows: pa.Table, side: int, name: str) -> pa.Table:
+def _with_side(rows: pa.Table, side: int, name: str) -> pa.Table:
     import pyarrow as pa
 
     return rows.append_column(name, pa.repeat(pa.scalar(side, pa.int64()), rows.num_rows))

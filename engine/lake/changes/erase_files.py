@@ -17,7 +17,7 @@ from engine import kill_points
 from engine.errors import RunError
 from engine.lake.changes.read_files import forget_tasks, read_tasks
 from engine.lake.commit_guard import ExpectedTable, guard
-from engine.lake.commits import Commit, settled
+from engine.lake.commits import Commit, commit_with_retries
 from engine.lake.table_facts import ERASE
 from engine.lake.table_writer import Staged, commit_marked, load, stage
 from engine.spark.exceptions import spark_exceptions
@@ -46,8 +46,8 @@ def current_files(session: SparkSession, relation: str) -> CurrentFiles:
 def erase_rows(
     session: SparkSession,
     relation: str,
-    gone: Collection[str],
-    kept: Callable[[DataFrame], DataFrame],
+    erased_files: Collection[str],
+    keep_rows: Callable[[DataFrame], DataFrame],
     markers: Mapping[str, str],
     expected: ExpectedTable,
 ) -> Commit:
@@ -59,15 +59,17 @@ def erase_rows(
     """
     table, markers = load(session, relation), {**markers, ERASE: "rows"}
     tasks = [
-        task for task in each(table.newScan().useSnapshot(expected.snapshot).planFiles()) if _location(task) in gone
+        task
+        for task in each(table.newScan().useSnapshot(expected.snapshot).planFiles())
+        if _location(task) in erased_files
     ]
-    if len(tasks) != len(gone):
+    if len(tasks) != len(erased_files):
         raise _moved(table, expected)
     staged = Staged(session, table, ())
     if tasks:
         name = f"{relation.replace('`', '')}#erase-{uuid.uuid4().hex}"
         try:
-            staged = stage(kept(read_tasks(session, table, tasks, name)), relation)
+            staged = stage(keep_rows(read_tasks(session, table, tasks, name)), relation)
         finally:
             forget_tasks(session, table, name)
         kill_points.reach("written", relation, where=str(table.name()))
@@ -79,9 +81,9 @@ def erase_rows(
     def attempt() -> None:
         if guarded.head != expected.snapshot:
             raise _moved(table, expected)
-        both = staged.table.newTransaction()
+        transaction = staged.table.newTransaction()
         if tasks:
-            change = guarded.validated(both.newRewrite(), exact=True).validateFromSnapshot(expected.snapshot)
+            change = guarded.validated(transaction.newRewrite(), exact=True).validateFromSnapshot(expected.snapshot)
             for task in tasks:
                 change.deleteFile(task.file())
             deletes = {str(f.location()) + str(f.contentOffset()): f for task in tasks for f in each(task.deletes())}
@@ -90,11 +92,11 @@ def erase_rows(
             for file in staged.files:
                 change.addFile(file)
             commit_marked(change, staged, markers)
-        lists = both.rewriteManifests().clusterBy(together)
+        lists = transaction.rewriteManifests().clusterBy(together)
         commit_marked(lists if tasks else guarded.validated(lists, exact=True), staged, markers)
-        both.commitTransaction()
+        transaction.commitTransaction()
 
-    return settled(staged.table, markers, attempt, staged.rows, guarded)
+    return commit_with_retries(staged.table, markers, attempt, staged.rows, guarded)
 
 
 def _location(task: Any) -> str:
@@ -106,10 +108,10 @@ def _moved(table: Any, expected: ExpectedTable) -> RunError:
     return RunError("commit-conflict", message, "Run the command again.", node=expected.model)
 
 
-def expire_all(session: SparkSession, relation: str, ours: str) -> int:
-    """Drop all snapshots but the current one and those of tags without the prefix `ours`; return how many remain."""
+def expire_all(session: SparkSession, relation: str, prefix: str) -> int:
+    """Drop all snapshots but the current one and those of tags without a prefix; return how many remain."""
     table = load(session, relation)
-    refs = {str(name): ref for name, ref in dict(table.refs()).items() if str(name).startswith(ours)}
+    refs = {str(name): ref for name, ref in dict(table.refs()).items() if str(name).startswith(prefix)}
     if refs:
         change = table.manageSnapshots()
         for name, ref in refs.items():

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from engine.errors import EngineError, RunError
 from engine.lake.commit_guard import ExpectedTable, guard
-from engine.lake.commits import Commit, settled
+from engine.lake.commits import Commit, commit_with_retries
 from engine.lake.lake_reader import Lake
 from engine.lake.table_writer import Staged, commit_marked
 from engine.relations import Partition
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 # More values than this are in most of the manifests of a table.
-_MOST_VALUES = 100
+_MAX_VALUES = 100
 _NUMBERS = frozenset({"tinyint", "smallint", "int", "bigint", "date"})
 
 
@@ -38,10 +38,10 @@ class FieldValues:
 
 def replace_files(
     staged: Staged,
-    gone: Collection[str],
+    replaced_paths: Collection[str],
     markers: Mapping[str, str],
     expected: ExpectedTable,
-    among: FieldValues | None = None,
+    field_values: FieldValues | None = None,
 ) -> Commit:
     """Put staged files in place of data files of the expected snapshot, in one marked commit.
 
@@ -52,9 +52,9 @@ def replace_files(
         StateError: the table is not as expected (see `engine.lake.commit_guard`).
     """
     table, snapshot = staged.table, expected.snapshot
-    condition = partition_condition(staged.session, table, among) if among is not None else None
-    files = _files(table, snapshot, gone, condition)
-    if len(files) != len(set(gone)):
+    condition = partition_condition(staged.session, table, field_values) if field_values is not None else None
+    files = _files(table, snapshot, replaced_paths, condition)
+    if len(files) != len(set(replaced_paths)):
         raise RuntimeError(f"{table.name()} does not have all the files that are to be replaced")
     guarded = guard(staged.session, table, None, expected, markers)
 
@@ -68,22 +68,25 @@ def replace_files(
             change.addFile(file)
         commit_marked(change, staged, markers)
 
-    return settled(table, markers, attempt, staged.rows, guarded)
+    return commit_with_retries(table, markers, attempt, staged.rows, guarded)
 
 
-def _files(table: Any, snapshot: int | None, gone: Collection[str], condition: Any | None) -> list[Any]:
+def _files(table: Any, snapshot: int | None, replaced_paths: Collection[str], condition: Any | None) -> list[Any]:
     scan = table.newScan().useSnapshot(snapshot)
     tasks = each((scan if condition is None else scan.filter(condition)).planFiles())
-    return [file for task in tasks if str((file := task.file()).location()) in gone]
+    return [file for task in tasks if str((file := task.file()).location()) in replaced_paths]
 
 
-def partition_condition(session: SparkSession, table: Any, among: FieldValues) -> Any | None:
-    """Return Iceberg's expression for some values of a partition field; None: there is none for such values."""
-    texts = [text for text in among.texts if text is not None]
-    if len(texts) < len(among.texts) or len(texts) > _MOST_VALUES or among.kind not in {*_NUMBERS, "string"}:
+def partition_condition(session: SparkSession, table: Any, field_values: FieldValues) -> Any | None:
+    texts = [text for text in field_values.texts if text is not None]
+    if (
+        len(texts) < len(field_values.texts)
+        or len(texts) > _MAX_VALUES
+        or field_values.kind not in {*_NUMBERS, "string"}
+    ):
         return None
     expressions: Any = jvm_of(session).org.apache.iceberg.expressions.Expressions
-    schema, part = table.schema(), among.part
+    schema, part = table.schema(), field_values.part
     column = str(schema.findColumnName(schema.caseInsensitiveFindField(part.column).fieldId()))
     if part.transform == "identity":
         term = expressions.ref(column)
@@ -91,11 +94,11 @@ def partition_condition(session: SparkSession, table: Any, among: FieldValues) -
         term = getattr(expressions, part.transform)(column)
     else:
         term = getattr(expressions, part.transform)(column, part.number)
-    found = expressions.alwaysFalse()
+    condition = expressions.alwaysFalse()
     for text in texts:
-        equal = expressions.equal(term, int(text) if among.kind in _NUMBERS else text)
-        found = getattr(expressions, "or")(found, equal)
-    return found
+        equal = expressions.equal(term, int(text) if field_values.kind in _NUMBERS else text)
+        condition = getattr(expressions, "or")(condition, equal)
+    return condition
 
 
 def _moved(table: Any, expected: ExpectedTable) -> RunError:
@@ -104,7 +107,7 @@ def _moved(table: Any, expected: ExpectedTable) -> RunError:
 
 
 # PyIceberg lists some thousands of files in a second; Spark takes longer for few of them.
-_MOST_FILES = 5_000
+_MAX_FILES = 5_000
 _log = logging.getLogger("engine.lake")
 
 
@@ -123,11 +126,11 @@ def listed_files(lake: Lake, schema: str, name: str, snapshot: int | None) -> li
         return []
     try:
         with lake.opened(schema, name) as table:
-            found = table.snapshot_by_id(snapshot) if table is not None else None
-            if table is None or found is None:
+            listed_snapshot = table.snapshot_by_id(snapshot) if table is not None else None
+            if table is None or listed_snapshot is None:
                 return None
-            summary: Any = found.summary
-            if summary is None or int(summary["total-data-files"] or 0) > _MOST_FILES:
+            summary: Any = listed_snapshot.summary
+            if summary is None or int(summary["total-data-files"] or 0) > _MAX_FILES:
                 return None
             tasks = table.scan(snapshot_id=snapshot).plan_files()
             return [ListedFile(t.file.file_path, t.file.spec_id, _texts(t.file.partition)) for t in tasks]

@@ -24,11 +24,7 @@ _MAIN = "main"
 
 
 def keep_version(session: SparkSession, relation: str, seconds: float, fence: Fence | None) -> TableVersion | None:
-    """Tag what readers see of a table for some time; None: it has no snapshot.
-
-    Raises:
-        StateError: `lease-lost`.
-    """
+    """Tag what readers see of a table for some time; None: it has no snapshot. Raises StateError: `lease-lost`."""
 
     def attempt() -> TableVersion | None:
         operations = load(session, relation).operations()
@@ -45,7 +41,9 @@ def keep_version(session: SparkSession, relation: str, seconds: float, fence: Fe
     return version
 
 
-def put_back(session: SparkSession, relation: str, before: TableVersion, seconds: float, fence: Fence | None) -> None:
+def put_back(
+    session: SparkSession, relation: str, earlier_version: TableVersion, seconds: float, fence: Fence | None
+) -> None:
     """Make a table what it was before, in one commit; what it is now takes the place of that under the tag.
 
     Raises:
@@ -60,14 +58,16 @@ def put_back(session: SparkSession, relation: str, before: TableVersion, seconds
             fence.check(base)
         change = _tagged(session, _builder(session).buildFrom(base), base, seconds)
         # Specifications and orders are checked against the columns that count when they do.
-        change.setCurrentSchema(before.schema).setDefaultPartitionSpec(before.spec).setDefaultSortOrder(before.order)
-        now = {key: text for key, text in dict(base.properties()).items() if key != FENCE}
-        then = {key: text for key, text in before.properties.items() if key != FENCE}
-        if gone := now.keys() - then.keys():
-            change.removeProperties(java_set(session, gone))
-        if changed := {key: text for key, text in then.items() if now.get(key) != text}:
-            change.setProperties(java_map(session, changed))
-        operations.commit(base, change.setBranchSnapshot(before.snapshot, _MAIN).build())
+        change.setCurrentSchema(earlier_version.schema).setDefaultPartitionSpec(
+            earlier_version.spec
+        ).setDefaultSortOrder(earlier_version.order)
+        current_properties = {key: text for key, text in dict(base.properties()).items() if key != FENCE}
+        then = {key: text for key, text in earlier_version.properties.items() if key != FENCE}
+        if removed := current_properties.keys() - then.keys():
+            change.removeProperties(java_set(session, removed))
+        if changed_properties := {key: text for key, text in then.items() if current_properties.get(key) != text}:
+            change.setProperties(java_map(session, changed_properties))
+        operations.commit(base, change.setBranchSnapshot(earlier_version.snapshot, _MAIN).build())
 
     until_committed(attempt, CONFLICTS)
 
@@ -90,9 +90,9 @@ def _tagged(session: SparkSession, change: Any, base: Any, seconds: float) -> An
     """Tag the current snapshot. Iceberg counts the age of a tag from the time of its snapshot."""
     jvm = jvm_of(session)
     snapshot = base.currentSnapshot()
-    passed = int(jvm.java.lang.System.currentTimeMillis()) - int(snapshot.timestampMillis())
+    age_ms = int(jvm.java.lang.System.currentTimeMillis()) - int(snapshot.timestampMillis())
     tag = jvm.org.apache.iceberg.SnapshotRef.tagBuilder(snapshot.snapshotId())
-    return change.setRef(PREVIOUS, tag.maxRefAgeMs(max(passed + int(seconds * 1000), 1)).build())
+    return change.setRef(PREVIOUS, tag.maxRefAgeMs(max(age_ms + int(seconds * 1000), 1)).build())
 
 
 def _builder(session: SparkSession) -> Any:

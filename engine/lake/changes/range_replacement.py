@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from engine.errors import RunError
 from engine.lake.changes.read_files import forget_tasks, read_tasks
 from engine.lake.commit_guard import ExpectedTable, guard
-from engine.lake.commits import Commit, settled
+from engine.lake.commits import Commit, commit_with_retries
 from engine.lake.table_writer import commit_marked, load, stage
 from engine.spark.internals.handles import each, jvm_of
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 def replace_range(
     session: SparkSession,
     relation: str,
-    within: str,
+    condition: str,
     rows: DataFrame,
     markers: Mapping[str, str],
     expected: ExpectedTable,
@@ -40,41 +40,41 @@ def replace_range(
         StateError: the table is not as expected (see `engine.lake.commit_guard`).
     """
     session.catalog.refreshTable(relation)
-    held = {row[0] for row in session.table(relation).where(within).select("_file").distinct().collect()}
+    range_files = {row[0] for row in session.table(relation).where(condition).select("_file").distinct().collect()}
     table = load(session, relation)
     tasks = list(each(table.newScan().useSnapshot(expected.snapshot).planFiles()))
-    gone = [task for task in tasks if str(task.file().location()) in held]
-    if len(gone) < len(held):
+    rewritten_tasks = [task for task in tasks if str(task.file().location()) in range_files]
+    if len(rewritten_tasks) < len(range_files):
         raise _moved(table, expected)
-    if not gone and tasks:
+    if not rewritten_tasks and tasks:
         # Rows that are only added would be an append, and new rows to each stream of the table.
-        gone = [min(tasks, key=lambda task: int(task.file().recordCount()))]
+        rewritten_tasks = [min(tasks, key=lambda task: int(task.file().recordCount()))]
     name = f"{relation.replace('`', '')}#kept-{uuid.uuid4().hex}"
     try:
-        if gone:
-            kept = read_tasks(session, table, gone, name).where(f"not coalesce({within}, false)")
-            rows = kept.unionByName(rows)
+        if rewritten_tasks:
+            other_rows = read_tasks(session, table, rewritten_tasks, name).where(f"not coalesce({condition}, false)")
+            rows = other_rows.unionByName(rows)
         staged = stage(rows, relation, options)
     finally:
         forget_tasks(session, table, name)
     guarded = guard(session, staged.table, None, expected, markers)
-    every: Any = jvm_of(session).org.apache.iceberg.expressions.Expressions.alwaysTrue()
+    every_row: Any = jvm_of(session).org.apache.iceberg.expressions.Expressions.alwaysTrue()
 
     def attempt() -> None:
         if guarded.head != expected.snapshot:
             raise _moved(table, expected)
         together = staged.table.newTransaction()
         change = guarded.validated(together.newOverwrite(), exact=True)
-        for task in gone:
+        for task in rewritten_tasks:
             change.deleteFile(task.file())
         for file in staged.files:
             change.addFile(file)
         # An empty table too: what only adds files is an append.
-        commit_marked(change if gone else change.overwriteByRowFilter(every), staged, markers)
+        commit_marked(change if rewritten_tasks else change.overwriteByRowFilter(every_row), staged, markers)
         commit_marked(together.rewriteManifests(), staged, markers)
         together.commitTransaction()
 
-    return settled(staged.table, markers, attempt, staged.rows, guarded)
+    return commit_with_retries(staged.table, markers, attempt, staged.rows, guarded)
 
 
 def _moved(table: Any, expected: ExpectedTable) -> RunError:

@@ -27,7 +27,6 @@ def read_tasks(session: SparkSession, table: Any, tasks: Sequence[Any], name: st
 
 
 def forget_tasks(session: SparkSession, table: Any, name: str) -> None:
-    """Release what `read_tasks` reads; its frame can no longer be computed."""
     jvm = jvm_of(session)
     jvm.org.apache.iceberg.spark.ScanTaskSetManager.get().removeTasks(table, name)
     tables_by_name(session).remove(name)

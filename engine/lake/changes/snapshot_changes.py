@@ -44,28 +44,29 @@ class ChangedFiles:
         return not self.before and not self.after
 
 
-def changed_files(session: SparkSession, relation: str, before: int, after: int) -> ChangedFiles:
+def changed_files(session: SparkSession, relation: str, older: int, newer: int) -> ChangedFiles:
     """Compare the file plans of two snapshots, which need not be ancestors of each other.
 
-    Raises:
-        Py4JError: a snapshot has expired, or its manifests are gone.
+    Raises Py4JError: a snapshot has expired, or its manifests are gone.
     """
     table = load(session, relation)
-    old, _ = _plan(table, before)
-    new, total = _plan(table, after)
-    gone = [old[key] for key in old.keys() - new.keys()]
-    come = [new[key] for key in new.keys() - old.keys()]
-    rows = sum(count for _, count in (*gone, *come))
-    before_, after_ = (tuple(task for task, _ in tasks) for tasks in (gone, come))
+    old, _ = _plan(table, older)
+    new, total = _plan(table, newer)
+    removed_tasks = [old[key] for key in old.keys() - new.keys()]
+    added_tasks = [new[key] for key in new.keys() - old.keys()]
+    rows = sum(count for _, count in (*removed_tasks, *added_tasks))
+    removed_files, added_files = (tuple(task for task, _ in tasks) for tasks in (removed_tasks, added_tasks))
     name = f"{relation.replace('`', '')}{_READ}{uuid.uuid4().hex}"
-    return ChangedFiles(table, before_, after_, rows, total, name)
+    return ChangedFiles(table, removed_files, added_files, rows, total, name)
 
 
 def _plan(table: Any, snapshot: int) -> tuple[dict[tuple[Any, ...], tuple[Any, int]], int]:
     tasks, total = {}, 0
     for task in each(table.newScan().useSnapshot(snapshot).planFiles()):
         file = task.file()
-        deletes = frozenset((str(one.location()), str(one.contentOffset())) for one in each(task.deletes()))
+        deletes = frozenset(
+            (str(delete_file.location()), str(delete_file.contentOffset())) for delete_file in each(task.deletes())
+        )
         count = int(file.recordCount())
         tasks[str(file.location()), deletes] = (task, count)
         total += count
@@ -81,15 +82,15 @@ def net_changes(session: SparkSession, files: ChangedFiles, columns: Sequence[st
     from pyspark.sql import functions
 
     parts = [
-        _read(session, files, tasks, side).select(*map(quoted, columns)).withColumn(SIDE, functions.lit(side))
+        _read_side(session, files, tasks, side).select(*map(quoted, columns)).withColumn(SIDE, functions.lit(side))
         for tasks, side in ((files.before, -1), (files.after, 1))
         if tasks
     ]
-    both = parts[0].unionAll(parts[1]) if len(parts) > 1 else parts[0]
-    types = {field.name: field.dataType.simpleString() for field in both.schema.fields}
+    both_sides = parts[0].unionAll(parts[1]) if len(parts) > 1 else parts[0]
+    types = {field.name: field.dataType.simpleString() for field in both_sides.schema.fields}
     texts = [functions.col(quoted(name)).cast("string") for name in columns if _has_zeros(types[name])]
-    named = [text.alias(f"__text{number}") for number, text in enumerate(texts)]
-    grouped = both.groupBy(*(functions.col(quoted(name)) for name in columns), *named)
+    text_columns = [text.alias(f"__text{number}") for number, text in enumerate(texts)]
+    grouped = both_sides.groupBy(*(functions.col(quoted(name)) for name in columns), *text_columns)
     summed = grouped.agg(functions.sum(SIDE).alias(SIDE)).where(f"{SIDE} <> 0")
     return summed.select(*map(quoted, columns), SIDE)
 
@@ -102,11 +103,11 @@ def _has_zeros(type_name: str) -> bool:
     return any(word in type_name for word in _ZEROS)
 
 
-def _read(session: SparkSession, files: ChangedFiles, tasks: Sequence[Any], side: int) -> DataFrame:
+def _read_side(session: SparkSession, files: ChangedFiles, tasks: Sequence[Any], side: int) -> DataFrame:
     return read_tasks(session, files.table, tasks, f"{files.name}{side}")
 
 
-def forget(session: SparkSession, files: ChangedFiles) -> None:
+def forget_files(session: SparkSession, files: ChangedFiles) -> None:
     for side, tasks in ((-1, files.before), (1, files.after)):
         if tasks:
             forget_tasks(session, files.table, f"{files.name}{side}")

@@ -21,8 +21,6 @@ from engine.lake.catalog.metadata_document import read_document
 
 
 class CatalogClient(Protocol):
-    """What is asked of a catalog; each question raises SetupError where it cannot be answered."""
-
     def names(self, schema: str) -> tuple[str, ...]:
         """The tables of a schema; none where there is no such schema."""
 
@@ -86,35 +84,30 @@ _clients: dict[tuple[Any, ...], CatalogClient] = {}
 
 
 def client(config: CatalogConfig) -> CatalogClient:
-    """The client of a catalog.
-
-    Raises:
-        SetupError: `catalog-unreachable`, `catalog-denied`, `catalog-unusable`.
-    """
+    """The client of a catalog. Raises SetupError: `catalog-unreachable`, `catalog-denied`, `catalog-unusable`."""
     if is_local(config):
         return SqliteCatalog(config)
     key = (config.type, config.name, config.path, tuple(sorted(config.settings().items())))
     with _lock:
         if key not in _clients:
-            _clients[key] = _made(config)
+            _clients[key] = _new_client(config)
         return _clients[key]
 
 
-def before_java(config: CatalogConfig) -> None:
+def check_before_java(config: CatalogConfig) -> None:
     """Check what a server would choose for Spark's catalog, which takes its word before the target's.
 
-    Raises:
-        SetupError: `catalog-unusable`: it would choose a class, an address or a login; as the questions raise.
+    Raises SetupError: `catalog-unusable`: it would choose a class, an address or a login; as the questions raise.
     """
     if config.type == "rest":
         from engine.lake.clients.rest_catalog import RestClient
 
-        asked = client(config)
-        if isinstance(asked, RestClient):
-            asked.before_java()
+        catalog = client(config)
+        if isinstance(catalog, RestClient):
+            catalog.before_java()
 
 
-def _made(config: CatalogConfig) -> CatalogClient:
+def _new_client(config: CatalogConfig) -> CatalogClient:
     if config.type == "jdbc":
         from engine.lake.clients.postgres_catalog import PostgresCatalog
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from engine.addresses import AddressError, postgres_address, web_address
 from engine.errors import SetupError
 from engine.lake.catalog.catalog_settings import CatalogConfig
-from engine.secrets import scrub
+from engine.secrets.scrubber import scrub
 
 _SHOWN = 300
 

@@ -44,7 +44,7 @@ _SIGNS = (
     "Failed to connect: jdbc:postgresql",
 )
 _DENIED = ("NotAuthorizedException", "ForbiddenException", "password authentication failed", "permission denied for")
-Found = TypeVar("Found")
+Result = TypeVar("Result")
 
 
 def is_outage(text: str) -> bool:
@@ -55,17 +55,17 @@ def is_denial(text: str) -> bool:
     return any(sign in text for sign in _DENIED)
 
 
-def awaited(look: Callable[[], Found], what: str) -> Found:
+def awaited(ask: Callable[[], Result], subject: str) -> Result:
     """Ask a server that may be away for a while, again and again; the last error is raised."""
     for pause in _PAUSES:
         try:
-            return look()
+            return ask()
         except spark_exceptions() as error:
             if not is_outage(_trace(error)):
                 raise
-            _log.warning("the catalog does not answer; looking for %s again in %s s", what, pause)
+            _log.warning("the catalog does not answer; looking for %s again in %s s", subject, pause)
             time.sleep(pause)
-    return look()
+    return ask()
 
 
 def _trace(error: Exception) -> str:

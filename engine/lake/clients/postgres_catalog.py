@@ -28,36 +28,37 @@ if TYPE_CHECKING:
 
 
 # Of the JDBC driver's address: what the same setting of PostgreSQL's C library is called.
-_SAME: Final = ("sslmode", "sslrootcert", "sslcert", "sslkey")
+_SSL_KEYS: Final = ("sslmode", "sslrootcert", "sslcert", "sslkey")
 
 
 def postgres_parameters(settings: Mapping[str, str]) -> dict[str, str]:
     """Return the parameters of PostgreSQL's C library that connect as a JDBC address does.
 
-    Raises:
-        AddressError: the address is not one of PostgreSQL.
+    Raises AddressError: the address is not one of PostgreSQL.
     """
     address = postgres_address(settings.get("uri", ""))
     options = address.options
-    made = {"host": address.server.host, "port": str(address.server.port), "dbname": address.database}
+    parameters = {"host": address.server.host, "port": str(address.server.port), "dbname": address.database}
     for key in ("user", "password"):
         if f"jdbc.{key}" in settings:
-            made[key] = settings[f"jdbc.{key}"]
+            parameters[key] = settings[f"jdbc.{key}"]
     # The driver checks certificate and host where nothing else is set; PostgreSQL's library would not.
     if options.get("ssl", "false").lower() in {"true", ""}:
-        made["sslmode"] = "verify-full"
-    made |= {key: value for key in _SAME if (value := settings.get(f"jdbc.{key}", options.get(key))) is not None}
+        parameters["sslmode"] = "verify-full"
+    parameters |= {
+        key: value for key in _SSL_KEYS if (value := settings.get(f"jdbc.{key}", options.get(key))) is not None
+    }
     if (schema := settings.get("jdbc.currentSchema", options.get("currentSchema"))) is not None:
-        made["options"] = f"-c search_path={schema}"
-    return made
+        parameters["options"] = f"-c search_path={schema}"
+    return parameters
 
 
 _CONNECT_SECONDS = "10"
 _STATEMENT_MS = 60_000
 # Of one answer: the server may not be one, so that its own limits count for nothing.
 SECONDS = 70.0
-_MOST_ROWS = 1_000_000
-_MOST_CHARACTERS = 1 << 27
+_MAX_ROWS = 1_000_000
+_MAX_CHARACTERS = 1 << 27
 _VIEW = "VIEW"
 # A catalog of the first schema version has no column for what a row is.
 _COLUMNS = "table_namespace, table_name, metadata_location, coalesce(to_jsonb(t)->>'iceberg_type', 'TABLE')"
@@ -91,10 +92,10 @@ class PostgresCatalog:
         return self._entries("AND table_namespace = %s", schema)
 
     def table(self, schema: str, name: str) -> CatalogEntry | None:
-        return next((entry for entry in self._named(schema, name) if not entry.view), None)
+        return next((entry for entry in self._entries_named(schema, name) if not entry.view), None)
 
     def view(self, schema: str, name: str) -> CatalogEntry | None:
-        return next((entry for entry in self._named(schema, name) if entry.view), None)
+        return next((entry for entry in self._entries_named(schema, name) if entry.view), None)
 
     def document(self, entry: CatalogEntry) -> Mapping[str, Any]:
         return read_document(warehouse(self._config), entry.location)
@@ -104,12 +105,12 @@ class PostgresCatalog:
         return [entry.location for entry in self._entries("OR true")]
 
     def remove(self, entry: CatalogEntry) -> bool:
-        gone = self._rows(
+        deleted_rows = self._rows(
             "DELETE FROM iceberg_tables t WHERE catalog_name = %s AND table_namespace = %s AND table_name = %s"
             " AND metadata_location = %s RETURNING table_name",
             (self._config.name, entry.schema, entry.name, entry.location),
         )
-        return bool(gone)
+        return bool(deleted_rows)
 
     def rename(self, entry: CatalogEntry, schema: str, name: str) -> bool:
         moved = self._rows(
@@ -119,7 +120,7 @@ class PostgresCatalog:
         )
         return bool(moved)
 
-    def _named(self, schema: str, name: str) -> tuple[CatalogEntry, ...]:
+    def _entries_named(self, schema: str, name: str) -> tuple[CatalogEntry, ...]:
         return self._entries("AND table_namespace = %s AND table_name = %s", schema, name)
 
     def _entries(self, condition: str, *values: str) -> tuple[CatalogEntry, ...]:
@@ -140,7 +141,7 @@ class PostgresCatalog:
                 try:
                     if self._open is None:
                         self._open = self._connected(psycopg)
-                    return self._answer(self._open, query, values)
+                    return self._fetch(self._open, query, values)
                 except psycopg.errors.UndefinedTable:
                     return []
                 except psycopg.errors.InsufficientPrivilege as error:
@@ -149,19 +150,19 @@ class PostgresCatalog:
                     self._close()
                     # A connection that was made before may have broken since.
                     if fresh or attempt:
-                        raise self._failed(error) from error
+                        raise self._setup_error(error) from error
                 except (psycopg.Error, UnicodeError) as error:
                     raise unusable(self._config, str(error)) from error
         raise AssertionError
 
-    def _answer(self, connection: Any, query: str, values: tuple[str, ...]) -> list[tuple[Any, ...]]:
+    def _fetch(self, connection: Any, query: str, values: tuple[str, ...]) -> list[tuple[Any, ...]]:
         rows: list[tuple[Any, ...]] = []
         size = 0
         with self._deadline(connection), connection.cursor() as cursor:
             for row in cursor.stream(query, values):
                 rows.append(row)
                 size += sum(len(value) for value in row if isinstance(value, str))
-                if len(rows) > _MOST_ROWS or size > _MOST_CHARACTERS:
+                if len(rows) > _MAX_ROWS or size > _MAX_CHARACTERS:
                     # Before the cursor ends, which would read what is left.
                     self._close()
                     raise unusable(self._config, "its answer is too large")
@@ -208,7 +209,7 @@ class PostgresCatalog:
             autocommit=True,
         )
 
-    def _failed(self, error: Exception) -> SetupError:
+    def _setup_error(self, error: Exception) -> SetupError:
         text = str(error)
         if any(sign in text for sign in _DENIED):
             return denied(self._config, text)

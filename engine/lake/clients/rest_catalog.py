@@ -15,13 +15,13 @@ from urllib.parse import quote
 from engine.errors import SetupError
 from engine.lake.catalog.catalog_database import CatalogEntry
 from engine.lake.catalog.catalog_settings import CatalogConfig
-from engine.lake.catalog.server_settings import rejected, table_settings
+from engine.lake.catalog.server_settings import rejected_key, table_settings
 from engine.lake.clients.catalog_errors import steered, unusable
 from engine.lake.clients.rest_session import RestSession
 
 _PARALLEL: Final = 32
-_MOST_PAGES: Final = 1_000
-_MOST_NAMES: Final = 200_000
+_MAX_PAGES: Final = 1_000
+_MAX_NAMES: Final = 200_000
 
 
 class RestClient:
@@ -37,7 +37,7 @@ class RestClient:
     def __init__(self, config: CatalogConfig) -> None:
         self._config = config
         self._lock = threading.Lock()
-        self._known: RestSession | None = None
+        self._opened_session: RestSession | None = None
         # Why Java must not be started, by table; and whether it has been.
         self._steering: dict[str, str] = {}
         self._started = False
@@ -45,20 +45,19 @@ class RestClient:
     @property
     def _session(self) -> RestSession:
         with self._lock:
-            if self._known is None:
-                self._known = RestSession(self._config)
-            return self._known
+            if self._opened_session is None:
+                self._opened_session = RestSession(self._config)
+            return self._opened_session
 
     def before_java(self) -> None:
         """Check that the server chooses no class, address or login of Spark's catalog.
 
         Java prefers the server's configuration, and that of each table, to the target's: nothing can be set against it.
 
-        Raises:
-            SetupError: `catalog-unusable`; as the questions raise.
+        Raises SetupError: `catalog-unusable`; as the questions raise.
         """
         session = self._session
-        if key := rejected(session.chosen, session.settings):
+        if key := rejected_key(session.server_config, session.settings):
             raise steered(self._config, key, "its configuration")
         for name, key in self._steering.items():
             raise steered(self._config, key, f"the config of the table {name}")
@@ -79,17 +78,12 @@ class RestClient:
         return self._loaded(schema, name, view=True) if self._session.has_views else None
 
     def document(self, entry: CatalogEntry) -> Mapping[str, Any]:
-        """The metadata of a table or view.
-
-        Raises:
-            FileNotFoundError: it is gone.
-        """
         if entry.content is not None:
             return entry.content
-        found = self._loaded(entry.schema, entry.name, view=entry.view)
-        if found is None or found.content is None:
+        loaded = self._loaded(entry.schema, entry.name, view=entry.view)
+        if loaded is None or loaded.content is None:
             raise FileNotFoundError(f"{entry.schema}.{entry.name}")
-        return found.content
+        return loaded.content
 
     def remove(self, entry: CatalogEntry) -> bool:
         """Drop a table with its files, or a view; the caller has just seen that it is the one that was meant.
@@ -99,16 +93,16 @@ class RestClient:
         """
         place = self._place(entry.schema, entry.name, view=entry.view)
         if entry.view:
-            return self._answer("DELETE", place) is not None
+            return self._ask("DELETE", place) is not None
         properties = self.document(entry).get("properties")
         if isinstance(properties, Mapping) and str(properties.get("gc.enabled")).lower() == "false":
-            return self._answer("DELETE", place, purgeRequested="false") is not None
+            return self._ask("DELETE", place, purgeRequested="false") is not None
         try:
-            return self._answer("DELETE", place, purgeRequested="true") is not None
+            return self._ask("DELETE", place, purgeRequested="true") is not None
         except SetupError as error:
             if error.diagnostic.code == "catalog-unreachable":
                 raise
-            return self._answer("DELETE", place, purgeRequested="false") is not None
+            return self._ask("DELETE", place, purgeRequested="false") is not None
 
     @property
     def renames(self) -> bool:
@@ -117,7 +111,7 @@ class RestClient:
 
     def rename(self, entry: CatalogEntry, schema: str, name: str) -> bool:
         """Give a table another name; the caller has just seen that it is the one that was meant."""
-        if self._answer("GET", self._schema(schema)) is None:
+        if self._ask("GET", self._schema(schema)) is None:
             self._session.ask("POST", "namespaces", {}, {"namespace": schema.split("."), "properties": {}})
         names = {
             key: {"namespace": place.split("."), "name": table}
@@ -126,18 +120,25 @@ class RestClient:
         return self._session.ask("POST", "tables/rename", {}, names) is not None
 
     def _loaded(self, schema: str, name: str, *, view: bool) -> CatalogEntry | None:
-        answer = self._answer("GET", self._place(schema, name, view=view))
-        if answer is None:
+        response = self._ask("GET", self._place(schema, name, view=view))
+        if response is None:
             return None
-        metadata = answer.get("metadata")
+        metadata = response.get("metadata")
         if not isinstance(metadata, dict):
             raise unusable(self._config, f"its answer for {schema}.{name} has no metadata")
-        self._check(f"{schema}.{name}", answer)
-        return CatalogEntry(schema, name, str(answer.get("metadata-location") or ""), view, metadata)
+        self._check(f"{schema}.{name}", response)
+        return CatalogEntry(schema, name, str(response.get("metadata-location") or ""), view, metadata)
 
-    def _check(self, name: str, answer: Mapping[str, Any]) -> None:
+    def _check(self, name: str, response: Mapping[str, Any]) -> None:
         target = self._session.settings
-        key = next((key for found in table_settings(answer) if (key := rejected(found, target, of_table=True))), "")
+        key = next(
+            (
+                key
+                for table_config in table_settings(response)
+                if (key := rejected_key(table_config, target, of_table=True))
+            ),
+            "",
+        )
         if key and self._started:
             raise steered(self._config, key, f"the config of the table {name}")
         if key:
@@ -153,22 +154,22 @@ class RestClient:
         size = {"pageSize": self._session.pages} if self._session.pages else {}
         page: dict[str, str] = dict(size)
         names = 0
-        for _ in range(_MOST_PAGES):
-            answer = self._answer("GET", place, **page) or {}
-            found = answer.get("identifiers") or []
-            if not isinstance(found, list) or not all(_is_name(item) for item in found):
+        for _ in range(_MAX_PAGES):
+            response = self._ask("GET", place, **page) or {}
+            identifiers = response.get("identifiers") or []
+            if not isinstance(identifiers, list) or not all(_is_name(item) for item in identifiers):
                 raise unusable(self._config, "its answer is not a list of names")
-            names += len(found)
-            if names > _MOST_NAMES:
-                raise unusable(self._config, f"a schema has more than {_MOST_NAMES:,} names")
-            yield from (item["name"] for item in found)
-            token = answer.get("next-page-token")
+            names += len(identifiers)
+            if names > _MAX_NAMES:
+                raise unusable(self._config, f"a schema has more than {_MAX_NAMES:,} names")
+            yield from (item["name"] for item in identifiers)
+            token = response.get("next-page-token")
             if not token or token == page.get("pageToken"):
                 return
             if not isinstance(token, str):
                 raise unusable(self._config, "its answer is not a page of a list")
             page = {**size, "pageToken": token}
-        raise unusable(self._config, f"a list of names has more than {_MOST_PAGES:,} pages")
+        raise unusable(self._config, f"a list of names has more than {_MAX_PAGES:,} pages")
 
     def _schema(self, schema: str) -> str:
         return self._session.namespace(schema)
@@ -176,8 +177,7 @@ class RestClient:
     def _place(self, schema: str, name: str, *, view: bool) -> str:
         return f"{self._schema(schema)}/{'views' if view else 'tables'}/{quote(name, safe='')}"
 
-    def _answer(self, method: str, place: str, **query: str) -> dict[str, Any] | None:
-        """The answer of the server; None: there is no such table, view or schema."""
+    def _ask(self, method: str, place: str, **query: str) -> dict[str, Any] | None:
         return self._session.ask(method, place, query)
 
 

@@ -17,13 +17,13 @@ from engine.errors import SetupError
 from engine.lake.catalog.catalog_settings import CatalogConfig
 from engine.lake.clients.catalog_errors import denied, unreachable, unusable
 from engine.package_source import install_hint
-from engine.secrets import register
+from engine.secrets.scrubber import register_secret
 
 # Sends a request: method, address, headers, body.
 Send = Callable[[str, WebAddress, Mapping[str, str], bytes | None], HttpAnswer]
 _FAILED: Final = 500
 _FORM: Final = "application/x-www-form-urlencoded"
-_MOST_TOKEN: Final = 32_768
+_MAX_TOKEN: Final = 32_768
 
 
 class RestLogin:
@@ -41,23 +41,24 @@ class RestLogin:
     def headers(self, method: str, address: WebAddress) -> dict[str, str]:
         """Return the headers of a request.
 
-        Raises:
-            SetupError: `catalog-denied`, `catalog-unusable`, `catalog-unreachable`: there is no token.
+        Raises SetupError: `catalog-denied`, `catalog-unusable`, `catalog-unreachable`: there is no token.
         """
-        begin = "header."
-        made = {key.removeprefix(begin): value for key, value in self._settings.items() if key.startswith(begin)}
+        prefix = "header."
+        all_headers = {
+            key.removeprefix(prefix): value for key, value in self._settings.items() if key.startswith(prefix)
+        }
         if self.renews and not self._token:
             self.renew("")
         if self._token:
-            made["Authorization"] = f"Bearer {self._token}"
+            all_headers["Authorization"] = f"Bearer {self._token}"
         if self._settings.get("rest.sigv4-enabled", "false").lower() == "true":
-            made = self._signed(method, str(address), made)
-        return made
+            all_headers = self._signed(method, str(address), all_headers)
+        return all_headers
 
-    def renew(self, known: str) -> str:
+    def renew(self, used_token: str) -> str:
         """Ask for another token, unless another thread has one already; return it."""
         with self._lock:
-            if self._token in {"", known} or not known:
+            if self._token in {"", used_token} or not used_token:
                 self._token = self._fetched()
             return self._token
 
@@ -74,27 +75,27 @@ class RestLogin:
         form |= {key: self._settings[key] for key in ("audience", "resource") if self._settings.get(key)}
         address = token_address(self._settings["uri"], self._settings.get("oauth2-server-uri"))
         headers = {key: value for key, value in self._headers_of_target() if key.lower() != "authorization"}
-        answer = self._send("POST", address, {**headers, "Content-Type": _FORM}, urlencode(form).encode())
-        return self._read(answer)
+        response = self._send("POST", address, {**headers, "Content-Type": _FORM}, urlencode(form).encode())
+        return self._token_of(response)
 
     def _headers_of_target(self) -> list[tuple[str, str]]:
         return [(key.partition(".")[2], value) for key, value in self._settings.items() if key.startswith("header.")]
 
-    def _read(self, answer: HttpAnswer) -> str:
+    def _token_of(self, response: HttpAnswer) -> str:
         try:
-            content = parse_json(answer.body)
+            content = parse_json(response.body)
         except ValueError:
             content = None
-        found: Mapping[str, Any] = content if isinstance(content, Mapping) else {}
-        if answer.status >= _FAILED:
-            raise unreachable(self._config, f"its endpoint for tokens answers {answer.status}")
-        if answer.status in {400, 401, 403}:
-            raise denied(self._config, _reason(found) or f"its endpoint for tokens answers {answer.status}")
-        token = found.get("access_token")
-        fits = isinstance(token, str) and 0 < len(token) <= _MOST_TOKEN and token.isascii() and token.isprintable()
-        if answer.status != 200 or not fits:  # noqa: PLR2004 - success
-            raise unusable(self._config, f"its endpoint for tokens answers {answer.status} without a token")
-        register(str(token))
+        document: Mapping[str, Any] = content if isinstance(content, Mapping) else {}
+        if response.status >= _FAILED:
+            raise unreachable(self._config, f"its endpoint for tokens answers {response.status}")
+        if response.status in {400, 401, 403}:
+            raise denied(self._config, _reason(document) or f"its endpoint for tokens answers {response.status}")
+        token = document.get("access_token")
+        is_token = isinstance(token, str) and 0 < len(token) <= _MAX_TOKEN and token.isascii() and token.isprintable()
+        if response.status != 200 or not is_token:  # noqa: PLR2004 - success
+            raise unusable(self._config, f"its endpoint for tokens answers {response.status} without a token")
+        register_secret(str(token))
         return str(token)
 
     def _signed(self, method: str, url: str, headers: dict[str, str]) -> dict[str, str]:

@@ -37,7 +37,7 @@ _MISSING = ("NoSuchTableException", "NoSuchViewException", "NoSuchNamespaceExcep
 _VIEW: Final = "GET /v1/{prefix}/namespaces/{namespace}/views/{view}"
 _SEPARATOR: Final = "%1F"
 _USER_AGENT: Final = "headrace"
-_MOST_SAID: Final = 300
+_MAX_REASON: Final = 300
 
 
 class RestSession:
@@ -55,20 +55,20 @@ class RestSession:
         except AddressError as error:
             raise unusable(config, f"'uri' {error}", "Write uri: https://<host>:<port>/<path>.") from error
         self._base = "v1/"
-        self._login = RestLogin(config, self.settings, self._sent)
+        self._login = RestLogin(config, self.settings, self._exchange)
         query = {"warehouse": self.settings["warehouse"]} if self.settings.get("warehouse") else {}
-        answer = self._answer("GET", "v1/config", query) or {}
+        config_document = self._request("GET", "v1/config", query) or {}
         try:
-            own = client_settings(answer, self.settings)
+            client_config = client_settings(config_document, self.settings)
         except ValueError as error:
             raise unusable(config, str(error)) from error
-        self.chosen = server_settings(answer, self.settings)
-        prefix = own.get("prefix", "").strip("/")
+        self.server_config = server_settings(config_document, self.settings)
+        prefix = client_config.get("prefix", "").strip("/")
         self._base += f"{prefix}/" if prefix else ""
-        self._separator = quote(unquote(own.get("namespace-separator", _SEPARATOR)), safe="")
-        self.pages = own.get("rest-page-size", "")
-        endpoints = answer.get("endpoints")
-        views = own.get("view-endpoints-supported", "false").lower() == "true"
+        self._separator = quote(unquote(client_config.get("namespace-separator", _SEPARATOR)), safe="")
+        self.pages = client_config.get("rest-page-size", "")
+        endpoints = config_document.get("endpoints")
+        views = client_config.get("view-endpoints-supported", "false").lower() == "true"
         self.has_views = _VIEW in endpoints if isinstance(endpoints, list) and endpoints else views
 
     def namespace(self, schema: str) -> str:
@@ -78,42 +78,42 @@ class RestSession:
         self, method: str, place: str, query: Mapping[str, str], content: Mapping[str, Any] | None = None
     ) -> dict[str, Any] | None:
         """Ask for a place below the catalog's; None: there is no such table, view or schema."""
-        return self._answer(method, f"{self._base}{place}", query, content)
+        return self._request(method, f"{self._base}{place}", query, content)
 
-    def _answer(
+    def _request(
         self, method: str, place: str, query: Mapping[str, str], content: Mapping[str, Any] | None = None
     ) -> dict[str, Any] | None:
         with self._errors():
             address = self._uri.below(place, urlencode(query))
         body = json.dumps(content).encode() if content is not None else None
-        answer = self._sent(method, address, self._headers(method, address, body), body)
-        if answer.status in {_UNAUTHORIZED, _EXPIRED} and self._login.renews:
+        response = self._exchange(method, address, self._headers(method, address, body), body)
+        if response.status in {_UNAUTHORIZED, _EXPIRED} and self._login.renews:
             self._login.renew(self._login.token)
-            answer = self._sent(method, address, self._headers(method, address, body), body)
-        if answer.status == _NOT_FOUND and _error(answer.body, "type") in _MISSING:
+            response = self._exchange(method, address, self._headers(method, address, body), body)
+        if response.status == _NOT_FOUND and _error(response.body, "type") in _MISSING:
             return None
-        if answer.status in {_UNAUTHORIZED, _FORBIDDEN, _EXPIRED}:
-            raise denied(self._config, _said(answer))
-        if answer.status >= _FAILED:
-            raise unreachable(self._config, f"it answers {answer.status}: {_said(answer)}")
-        if not 200 <= answer.status < 300:  # noqa: PLR2004 - success; a redirect could lead anywhere
-            raise unusable(self._config, f"it answers {answer.status}: {_said(answer)}")
-        if not answer.body:
+        if response.status in {_UNAUTHORIZED, _FORBIDDEN, _EXPIRED}:
+            raise denied(self._config, _reason_of(response))
+        if response.status >= _FAILED:
+            raise unreachable(self._config, f"it answers {response.status}: {_reason_of(response)}")
+        if not 200 <= response.status < 300:  # noqa: PLR2004 - success; a redirect could lead anywhere
+            raise unusable(self._config, f"it answers {response.status}: {_reason_of(response)}")
+        if not response.body:
             return {}
         try:
-            found = parse_json(answer.body)
+            document = parse_json(response.body)
         except ValueError as error:
             raise unusable(self._config, f"its answer cannot be used: {_shape(error)}") from error
-        if not isinstance(found, dict):
+        if not isinstance(document, dict):
             raise unusable(self._config, "its answer is not a JSON object")
-        return found
+        return document
 
     def _headers(self, method: str, address: WebAddress, body: bytes | None) -> dict[str, str]:
         kind = {"Content-Type": "application/json"} if body is not None else {}
         with self._errors():
             return {**self._login.headers(method, address), **kind}
 
-    def _sent(self, method: str, address: WebAddress, headers: Mapping[str, str], body: bytes | None) -> HttpAnswer:
+    def _exchange(self, method: str, address: WebAddress, headers: Mapping[str, str], body: bytes | None) -> HttpAnswer:
         with self._errors():
             return exchange(
                 method,
@@ -157,11 +157,11 @@ def _shape(error: ValueError) -> str:
 
 def _error(body: bytes, key: str) -> str:
     try:
-        found = parse_json(body)["error"][key]
+        value = parse_json(body)["error"][key]
     except (ValueError, LookupError, TypeError):
         return ""
-    return str(found)[:_MOST_SAID]
+    return str(value)[:_MAX_REASON]
 
 
-def _said(answer: HttpAnswer) -> str:
-    return _error(answer.body, "message") or answer.reason[:_MOST_SAID] or "no reason given"
+def _reason_of(response: HttpAnswer) -> str:
+    return _error(response.body, "message") or response.reason[:_MAX_REASON] or "no reason given"

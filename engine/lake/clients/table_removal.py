@@ -38,62 +38,60 @@ CLONE_OF = "engine.clone-of"
 
 @dataclass(frozen=True, slots=True)
 class StoredRelation:
-    """`folder` goes with it; None: it stays, `kept` says why. `rows` and `size` are None if not known, or of a view."""
+    """`folder` goes too; None: it stays because of `kept_reason`. `rows` and `size`: None if unknown, or of a view."""
 
     entry: CatalogEntry
     uuid: str = ""
     properties: Mapping[str, str] = field(default_factory=dict)
     folder: PurePath | None = None
-    kept: str = ""
+    kept_reason: str = ""
     rows: int | None = None
     size: int | None = None
     missing: bool = False
 
 
-def stored(config: CatalogConfig, entry: CatalogEntry) -> StoredRelation:
+def stored_relation(config: CatalogConfig, entry: CatalogEntry) -> StoredRelation:
     """What a table or view is, from its metadata file alone.
 
-    Raises:
-        SetupError: `lake-outside`, `catalog-unusable`: the catalog cannot be read.
+    Raises SetupError: `lake-outside`, `catalog-unusable`: the catalog cannot be read.
     """
     catalog = client(config)
     try:
         metadata = catalog.document(entry)
         folder = None if catalog.purges else _resolved(config, str(metadata.get("location", "")))
     except OutsideError:
-        return StoredRelation(entry, kept="its metadata is outside the warehouse")
+        return StoredRelation(entry, kept_reason="its metadata is outside the warehouse")
     except FileNotFoundError:
-        return StoredRelation(entry, kept="its metadata file is missing", missing=True)
+        return StoredRelation(entry, kept_reason="its metadata file is missing", missing=True)
     except (OSError, EOFError, ValueError, RecursionError, zlib.error) as error:
-        return StoredRelation(entry, kept=f"its metadata cannot be read ({type(error).__name__})")
+        return StoredRelation(entry, kept_reason=f"its metadata cannot be read ({type(error).__name__})")
     properties = _texts(metadata.get("properties"))
-    kept = "" if folder is None else why_kept(config, folder, entry)
+    kept_reason = "" if folder is None else why_kept(config, folder, entry)
     # The files of a clone that are not its own lie in another folder; a server might remove them, too.
-    own = CLONE_OF in properties and not catalog.purges
-    if not kept and not own and properties.get("gc.enabled", "true").lower() == "false":
-        kept = "its property gc.enabled is false"
+    is_clone = CLONE_OF in properties and not catalog.purges
+    if not kept_reason and not is_clone and properties.get("gc.enabled", "true").lower() == "false":
+        kept_reason = "its property gc.enabled is false"
     uuid = str(metadata.get("view-uuid" if entry.view else "table-uuid", ""))
     rows, size = (None, None) if entry.view else _numbers(metadata)
-    return StoredRelation(entry, uuid, properties, None if kept else folder, kept, rows, size)
+    return StoredRelation(entry, uuid, properties, None if kept_reason else folder, kept_reason, rows, size)
 
 
-def why_kept(config: CatalogConfig, folder: PurePath, own: CatalogEntry | None = None) -> str:
+def why_kept(config: CatalogConfig, folder: PurePath, removed_entry: CatalogEntry | None = None) -> str:
     """Why a folder is not removed with a table; empty: it is the folder of that table, and of nothing else.
 
-    Raises:
-        SetupError: `lake-outside`, `catalog-unusable`: the catalog cannot be read.
+    Raises SetupError: `lake-outside`, `catalog-unusable`: the catalog cannot be read.
     """
     files = warehouse(config)
     top = files.root if isinstance(files, ObjectWarehouse) else root(files)
     if not folder.is_relative_to(top) or len(folder.relative_to(top).parts) < _DEPTH:
         return "its folder is not a table folder in the warehouse"
-    if own is not None and not _resolved(config, own.location).is_relative_to(folder):
+    if removed_entry is not None and not _resolved(config, removed_entry.location).is_relative_to(folder):
         return "its metadata and data are in different folders"
-    others = _every_location(config)
-    if own is not None and own.location in others:
+    other_locations = _every_location(config)
+    if removed_entry is not None and removed_entry.location in other_locations:
         # Once: a table may be registered under two names.
-        others.remove(own.location)
-    for location in others:
+        other_locations.remove(removed_entry.location)
+    for location in other_locations:
         try:
             path = _resolved(config, location)
         except OutsideError:
@@ -107,15 +105,14 @@ def why_kept(config: CatalogConfig, folder: PurePath, own: CatalogEntry | None =
 def shared_folders(config: CatalogConfig, schemas: Collection[str]) -> frozenset[str]:
     """The folders that have the files of several tables: of one that was renamed and of another that got its name.
 
-    Raises:
-        SetupError: the catalog cannot be read.
+    Raises SetupError: the catalog cannot be read.
     """
     catalog = client(config)
     if catalog.purges:
         names = [(schema, name) for schema in schemas for name in catalog.names(schema)]
         with ThreadPoolExecutor(catalog.at_a_time) as pool:
-            found = pool.map(lambda name: catalog.table(*name), names)
-        locations = [entry.location for entry in found if entry is not None]
+            entries = pool.map(lambda name: catalog.table(*name), names)
+        locations = [entry.location for entry in entries if entry is not None]
     else:
         locations = _every_location(config)
     return frozenset(folder for folder, count in Counter(map(table_folder, locations)).items() if count > 1)
@@ -132,8 +129,7 @@ def folder_of(config: CatalogConfig, text: str) -> PurePath:
 def remove_folder(config: CatalogConfig, folder: PurePath) -> bool:
     """Remove the files of a table that has left the catalog; False if they are not its alone, and stay.
 
-    Raises:
-        SetupError: `catalog-unusable`: a file cannot be removed; `s3-denied`, `s3-unreachable`.
+    Raises SetupError: `catalog-unusable`: a file cannot be removed; `s3-denied`, `s3-unreachable`.
     """
     files = warehouse(config)
     if isinstance(files, ObjectWarehouse):
@@ -173,6 +169,6 @@ def _numbers(metadata: Mapping[str, Any]) -> tuple[int | None, int | None]:
     current, snapshots = metadata.get("current-snapshot-id"), metadata.get("snapshots")
     if current is None or current == -1:
         return 0, 0
-    found = [s for s in snapshots if isinstance(s, dict)] if isinstance(snapshots, list) else []
-    summary = next((_texts(s.get("summary")) for s in found if s.get("snapshot-id") == current), {})
+    known_snapshots = [s for s in snapshots if isinstance(s, dict)] if isinstance(snapshots, list) else []
+    summary = next((_texts(s.get("summary")) for s in known_snapshots if s.get("snapshot-id") == current), {})
     return row_count(summary), whole_number(summary.get("total-files-size", ""))

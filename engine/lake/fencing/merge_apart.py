@@ -13,7 +13,7 @@ from typing import Any
 from engine.lake.commit_guard import Guard
 from engine.lake.fencing.table_fence import Fence
 
-_OURS = "engine_lease_"
+_BRANCH_PREFIX = "engine_lease_"
 _MAIN = "main"
 
 
@@ -29,7 +29,7 @@ class MergeApart:
 
     @property
     def branch(self) -> str:
-        return f"{_OURS}{self.fence.lease.token.replace('-', '_')}"
+        return f"{_BRANCH_PREFIX}{self.fence.lease.token.replace('-', '_')}"
 
     def __call__(self) -> None:
         """Make the MERGE and show it.
@@ -50,7 +50,7 @@ class MergeApart:
         self.fence.check(base)
         ref = base.ref(self.guard.branch or _MAIN)
         change = self._builder().buildFrom(base)
-        for name in [str(name) for name in base.refs() if str(name).startswith(_OURS)]:
+        for name in [str(name) for name in base.refs() if str(name).startswith(_BRANCH_PREFIX)]:
             change.removeRef(name)
         if ref is None:
             operations.commit(base, change.build())
@@ -69,10 +69,10 @@ class MergeApart:
         operations = table.operations()
         base = operations.current()
         if self.fence.is_behind(base):
-            raise self.fence.lease.lost()
+            raise self.fence.lease.lost_error()
         merged, ref = base.ref(self.branch), base.ref(self.guard.branch or _MAIN)
-        now = int(ref.snapshotId()) if ref is not None else None
-        if merged is None or now != head:
+        current_head = int(ref.snapshotId()) if ref is not None else None
+        if merged is None or current_head != head:
             raise HeadMovedError(f"CommitFailedException: {table.name()} was changed while rows were merged into it")
         change = self._builder().buildFrom(base).setBranchSnapshot(int(merged.snapshotId()), self.guard.branch or _MAIN)
         # Compared with what is there and swapped by the catalog.

@@ -15,15 +15,14 @@ if TYPE_CHECKING:
 
 
 def raise_fence(session: SparkSession, relations: Iterable[str], lease: Lease) -> None:
-    """Make sure that no run with an earlier lease can still commit to some existing tables."""
     for relation in relations:
         until_committed(lambda name=relation: _raise(session, name, lease.number), CONFLICTS)  # type: ignore[misc]
 
 
 def _raise(session: SparkSession, relation: str, number: int) -> None:
     table: Any = load(session, relation)
-    known = table.properties().get(FENCE)
-    if known is not None and int(known) >= number:
+    raised_to = table.properties().get(FENCE)
+    if raised_to is not None and int(raised_to) >= number:
         return
     change = table.newTransaction()
     change.updateProperties().set(FENCE, str(number)).commit()

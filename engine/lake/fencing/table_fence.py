@@ -32,11 +32,10 @@ class Fence:
     def check(self, metadata: Any) -> None:
         """Check that the lease is still held, and that the table, by its metadata in Java, names no later one.
 
-        Raises:
-            StateError: `lease-lost`.
+        Raises StateError: `lease-lost`.
         """
         if self.is_behind(metadata):
-            raise self.lease.lost()
+            raise self.lease.lost_error()
         self.lease.check()
 
     def is_behind(self, metadata: Any) -> bool:
@@ -48,8 +47,7 @@ class Fence:
 def fence_of(markers: Mapping[str, str]) -> Fence | None:
     """The fence of a commit by its markers; None: its writer has a lock of the operating system.
 
-    Raises:
-        StateError: `lease-lost`: the lease has ended.
+    Raises StateError: `lease-lost`: the lease has ended.
     """
     token = markers.get(MARKER)
     if token is None:
@@ -89,12 +87,8 @@ class BeforeReplacement:
             self.operations.commit(self.base, change.table().operations().current())
 
 
-def begin(session: SparkSession, relation: str, markers: Mapping[str, str]) -> BeforeReplacement:
-    """Look at a table that is about to be replaced in a commit with some markers.
-
-    Raises:
-        StateError: `lease-lost`.
-    """
+def check_before_replacement(session: SparkSession, relation: str, markers: Mapping[str, str]) -> BeforeReplacement:
+    """Look at a table that is about to be replaced in a commit with some markers. Raises StateError: `lease-lost`."""
     fence = fence_of(markers)
     if fence is None:
         return BeforeReplacement()

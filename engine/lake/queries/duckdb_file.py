@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import duckdb
 
 from engine.errors import UsageError
-from engine.lake.queries.duckdb_queries import OpenTable, copy_rows, opened, quoted
+from engine.lake.queries.duckdb_queries import OpenTable, copy_rows, open_table, quoted
 
 if TYPE_CHECKING:
     from engine.lake.lake_reader import Lake
@@ -27,16 +27,16 @@ def write_copies(lake: Lake, tables: Iterable[tuple[str, tuple[str, str]]], file
         SetupError: a table cannot be read.
         UsageError: the file cannot be written.
     """
-    copied, left = list[str](), list[str]()
+    copied, not_copied = list[str](), list[str]()
     try:
         with tempfile.TemporaryDirectory(prefix=".headrace-", dir=file.parent) as folder:
             new = Path(folder) / "copies.duckdb"
             with duckdb.connect(str(new), config={"temp_directory": folder}) as database:
                 database.execute(f"create table {COPIED}(table_name text, snapshot bigint, copied_at timestamptz)")
                 for name, place in tables:
-                    with opened(lake, *place) as table:
+                    with open_table(lake, *place) as table:
                         if table is None or table.only_spark_reads:
-                            left.append(name)
+                            not_copied.append(name)
                             continue
                         _copy(database, name, table)
                         copied.append(name)
@@ -46,7 +46,7 @@ def write_copies(lake: Lake, tables: Iterable[tuple[str, tuple[str, str]]], file
         raise UsageError(
             "usage", f"'{file}' cannot be written: {reason}", "Name a file in a writable folder."
         ) from error
-    return copied, left
+    return copied, not_copied
 
 
 def _copy(database: duckdb.DuckDBPyConnection, name: str, table: OpenTable) -> None:

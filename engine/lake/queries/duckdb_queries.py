@@ -72,16 +72,15 @@ class OpenTable:
 
     @property
     def snapshot(self) -> int | None:
-        """The snapshot that is read; None: nothing was written yet."""
-        now = self._table.current_snapshot()
-        return now.snapshot_id if now else None
+        current = self._table.current_snapshot()
+        return current.snapshot_id if current else None
 
     def comments(self) -> list[tuple[str, str]]:
         return [(field.name, field.doc) for field in self._table.schema().fields if field.doc]
 
 
 @contextmanager
-def opened(lake: Lake, schema: str, name: str) -> Iterator[OpenTable | None]:
+def open_table(lake: Lake, schema: str, name: str) -> Iterator[OpenTable | None]:
     """Open a table; None: there is none. What goes wrong while it is read is an error of the catalog."""
     with lake.opened(schema, name) as table:
         if table is None:
@@ -91,7 +90,7 @@ def opened(lake: Lake, schema: str, name: str) -> Iterator[OpenTable | None]:
         yield OpenTable((schema, name), columns, table.metadata_location, table)
 
 
-class KeptFailure:
+class FailureRecorder:
     """Hands batches on, and keeps what reading them raised: a library in between makes a text of it."""
 
     def __init__(self, reader: Any) -> None:
@@ -123,7 +122,7 @@ class KeptFailure:
 _Places = dict[TableName, tuple[str, str] | RunError]
 Resolve = Callable[[TableName], tuple[str, str] | RunError]
 # Names of databases that DuckDB has itself.
-_TAKEN = {"memory", "system", "temp"}
+_RESERVED_CATALOGS = {"memory", "system", "temp"}
 # The optimizer that finds out which columns are read; on empty tables the others would remove more.
 _ONLY_COLUMNS = "unused_columns"
 # The name of rows while they are read.
@@ -152,7 +151,7 @@ class DuckDBQueries:
         self._stack = ExitStack()
         # What does not fit into memory; the folder is this user's alone.
         self._spill = self._stack.enter_context(tempfile.TemporaryDirectory(prefix="headrace-sql-"))
-        self._database = self._stack.enter_context(self._fresh())
+        self._database = self._stack.enter_context(self._new_database())
         self._loaded: dict[tuple[str, str], _Loaded] = {}
         self._places = count()
 
@@ -160,7 +159,7 @@ class DuckDBQueries:
         self._stack.close()
 
     @contextmanager
-    def _fresh(self, *, bare: bool = False) -> Iterator[duckdb.DuckDBPyConnection]:
+    def _new_database(self, *, bare: bool = False) -> Iterator[duckdb.DuckDBPyConnection]:
         settings: dict[str, str | bool | int | float | list[str]] = {
             "autoinstall_known_extensions": "false",
             "autoload_known_extensions": "false",
@@ -168,13 +167,13 @@ class DuckDBQueries:
             "temp_directory": self._spill,
         }
         with duckdb.connect(":memory:", config=settings) as database:
-            if self._catalog.lower() not in _TAKEN:
+            if self._catalog.lower() not in _RESERVED_CATALOGS:
                 database.execute(f"attach ':memory:' as {quoted(self._catalog)}")
                 database.execute(f"use {quoted(self._catalog)}")
             if bare:
                 names = [row[0] for row in database.execute("select name from duckdb_optimizers()").fetchall()]
-                others = ",".join(name for name in names if name != _ONLY_COLUMNS)
-                database.execute(f"set disabled_optimizers = '{others}'")
+                disabled = ",".join(name for name in names if name != _ONLY_COLUMNS)
+                database.execute(f"set disabled_optimizers = '{disabled}'")
             database.execute("set TimeZone = 'UTC'")
             database.execute("set enable_external_access = false")
             database.execute("set lock_configuration = true")
@@ -205,8 +204,8 @@ class DuckDBQueries:
         with ExitStack() as stack:
             tables = self._open(places, stack)
             try:
-                needed = self._needed(sql, tables)
-                self._load(tables, needed, statement.first_rows)
+                columns_by_table = self._columns_needed(sql, tables)
+                self._load(tables, columns_by_table, statement.first_rows)
                 try:
                     return _rows(self._database, sql, limit)
                 except duckdb.BinderException:
@@ -214,74 +213,80 @@ class DuckDBQueries:
                     self._load(tables, {name: table.names for name, table in tables.items()}, None)
                     return _rows(self._database, sql, limit)
             except duckdb.CatalogException as error:
-                raise _missing(error, places) from error
+                raise _missing_table_error(error, places) from error
             except duckdb.Error as error:
                 raise query_error(str(error)) from error
 
     def _open(self, places: _Places, stack: ExitStack) -> dict[TableName, OpenTable]:
-        found = {}
+        tables = {}
         for name, place in places.items():
-            table = stack.enter_context(opened(self._lake, *place)) if isinstance(place, tuple) else None
+            table = stack.enter_context(open_table(self._lake, *place)) if isinstance(place, tuple) else None
             if table is None:
                 continue
             if table.only_spark_reads:
                 message = f"'{name.name}' has a VARIANT column, and only Spark reads its rows"
                 raise RunError("sql-query", message, "Run the query in Spark: engine show --inline.")
-            found[name] = table
-        return found
+            tables[name] = table
+        return tables
 
-    def _needed(self, sql: str, tables: dict[TableName, OpenTable]) -> dict[TableName, list[str]]:
-        with self._fresh(bare=True) as database:
+    def _columns_needed(self, sql: str, tables: dict[TableName, OpenTable]) -> dict[TableName, list[str]]:
+        with self._new_database(bare=True) as database:
             places = {f"t{number}": name for number, name in enumerate(tables)}
             for place, name in places.items():
-                _put(database, f"main.{place}", tables[name].schema().empty_table().to_reader())
+                _create_table(database, f"main.{place}", tables[name].schema().empty_table().to_reader())
                 _show_as(database, name, place)
-            answer = database.execute(f"explain (format json) {sql}").fetchone()
-        read: dict[TableName, set[str]] = {}
-        for node in _plan_nodes(json.loads(answer[1]) if answer else []):
+            plan_row = database.execute(f"explain (format json) {sql}").fetchone()
+        columns_read: dict[TableName, set[str]] = {}
+        for node in _plan_nodes(json.loads(plan_row[1]) if plan_row else []):
             facts = node.get("extra_info", {})
             table = places.get(str(facts.get("Table", "")).rpartition(".")[2])
             if table is not None:
                 # Without a list all columns are read, and with an empty one none.
                 columns = facts.get("Projections", tables[table].names)
-                read.setdefault(table, set()).update(columns if isinstance(columns, list) else filter(None, [columns]))
-        return {name: _named(table.names, read.get(name)) for name, table in tables.items()}
+                columns_read.setdefault(table, set()).update(
+                    columns if isinstance(columns, list) else filter(None, [columns])
+                )
+        return {name: _column_names_read(table.names, columns_read.get(name)) for name, table in tables.items()}
 
     def _load(
-        self, tables: dict[TableName, OpenTable], needed: dict[TableName, list[str]], first_rows: int | None
+        self, tables: dict[TableName, OpenTable], columns_by_table: dict[TableName, list[str]], first_rows: int | None
     ) -> None:
-        wanted: dict[str, set[str]] = {}
+        columns_by_version: dict[str, set[str]] = {}
         for name, table in tables.items():
-            wanted.setdefault(table.version, set()).update(needed[name])
+            columns_by_version.setdefault(table.version, set()).update(columns_by_table[name])
         for name, table in tables.items():
             place = table.place
-            columns = [c for c in table.names if c in wanted[table.version]] or table.names[:1]
-            kept = self._loaded.get(place)
-            if kept is None or not _has(kept, table.version, columns, first_rows):
-                if kept is not None:
-                    self._database.execute(f"drop table main.{kept.place} cascade")
+            columns = [c for c in table.names if c in columns_by_version[table.version]] or table.names[:1]
+            loaded = self._loaded.get(place)
+            if loaded is None or not _has(loaded, table.version, columns, first_rows):
+                if loaded is not None:
+                    self._database.execute(f"drop table main.{loaded.place} cascade")
                     del self._loaded[place]
-                kept = _Loaded(f"t{next(self._places)}", table.version, frozenset(columns), first_rows)
-                copy_rows(self._database, f"main.{kept.place}", table, columns, first_rows)
-                self._loaded[place] = kept
-            _show_as(self._database, name, kept.place)
+                loaded = _Loaded(f"t{next(self._places)}", table.version, frozenset(columns), first_rows)
+                copy_rows(self._database, f"main.{loaded.place}", table, columns, first_rows)
+                self._loaded[place] = loaded
+            _show_as(self._database, name, loaded.place)
 
 
-def _missing(error: duckdb.CatalogException, places: _Places) -> RunError:
+def _missing_table_error(error: duckdb.CatalogException, places: _Places) -> RunError:
     for name, place in places.items():
         if isinstance(place, RunError) and f"Table with name {name.name} does not exist" in str(error):
             return place
     return query_error(str(error))
 
 
-def _named(names: list[str], read: set[str] | None) -> list[str]:
+def _column_names_read(names: list[str], columns_read: set[str] | None) -> list[str]:
     """The columns that are read; all of them where the plan does not show the table, or other than names of columns."""
-    return [name for name in names if name in read] if read is not None and read.issubset(names) else names
+    return (
+        [name for name in names if name in columns_read]
+        if columns_read is not None and columns_read.issubset(names)
+        else names
+    )
 
 
-def _has(kept: _Loaded, version: str, columns: Sequence[str], first_rows: int | None) -> bool:
-    enough = kept.limit is None or (first_rows is not None and first_rows <= kept.limit)
-    return kept.version == version and kept.columns.issuperset(columns) and enough
+def _has(loaded: _Loaded, version: str, columns: Sequence[str], first_rows: int | None) -> bool:
+    enough = loaded.limit is None or (first_rows is not None and first_rows <= loaded.limit)
+    return loaded.version == version and loaded.columns.issuperset(columns) and enough
 
 
 def quoted(name: str) -> str:
@@ -299,9 +304,9 @@ def copy_rows(
         duckdb.Error: what writing raises.
     """
     reader = table.rows(columns, limit)
-    failures = KeptFailure(reader)
+    failures = FailureRecorder(reader)
     try:
-        _put(database, into, pa.RecordBatchReader.from_batches(reader.schema, failures.batches()))
+        _create_table(database, into, pa.RecordBatchReader.from_batches(reader.schema, failures.batches()))
     except duckdb.Error as error:
         if failures.error is not None:
             raise failures.error from error
@@ -316,7 +321,7 @@ def _not_utf8(table: OpenTable, column: str) -> RunError:
     return RunError("text-not-utf8", message, hint, node=table.place[1])
 
 
-def _put(database: duckdb.DuckDBPyConnection, into: str, reader: pa.RecordBatchReader) -> None:
+def _create_table(database: duckdb.DuckDBPyConnection, into: str, reader: pa.RecordBatchReader) -> None:
     database.register(_INCOMING, reader)
     try:
         database.execute(f"create table {into} as select * from {_INCOMING}")  # noqa: S608 - quoted
@@ -338,9 +343,9 @@ def _plan_nodes(tree: Any) -> Iterator[dict[str, Any]]:
 
 
 def _rows(database: duckdb.DuckDBPyConnection, sql: str, limit: int | None) -> QueryRows:
-    found = database.execute(sql)
-    types = [str(column[1]) for column in found.description or []]
-    reader = found.fetch_record_batch(10_000)
+    result = database.execute(sql)
+    types = [str(column[1]) for column in result.description or []]
+    reader = result.fetch_record_batch(10_000)
     batches, rows = [], 0
     for batch in reader:
         batches.append(batch)

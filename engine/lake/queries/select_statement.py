@@ -32,13 +32,9 @@ class SelectStatement:
 
 
 def read_statement(connection: DuckDBPyConnection, sql: str) -> SelectStatement:
-    """Read one query.
-
-    Raises:
-        RunError: `sql-query`: it is none, more than one, or a statement that is not a query.
-    """
-    answer = connection.execute("select json_serialize_sql(?::varchar)", [sql]).fetchone()
-    parsed = json.loads(answer[0]) if answer else {}
+    """Read one query. Raises RunError: `sql-query`: it is none, more than one, or a statement that is not a query."""
+    serialized = connection.execute("select json_serialize_sql(?::varchar)", [sql]).fetchone()
+    parsed = json.loads(serialized[0]) if serialized else {}
     if parsed["error"]:
         if parsed["error_type"] == "parser":
             raise query_error(parsed["error_message"])
@@ -48,7 +44,7 @@ def read_statement(connection: DuckDBPyConnection, sql: str) -> SelectStatement:
     tree = parsed["statements"][0]["node"]
     nodes = list(_nodes(tree))
     if any(node.get("type") == "SHOW_REF" and node.get("table_name") for node in nodes):
-        raise RunError("sql-query", "SHOW would list DuckDB's own tables", "List those of the lake: engine sql '\\d'.")
+        raise RunError("sql-query", "SHOW would list DuckDB's own tables", "List the stored tables: engine sql '\\d'.")
     tables = [
         TableName(node["catalog_name"], node["schema_name"], node["table_name"])
         for node in nodes
@@ -79,7 +75,7 @@ def _nodes(tree: Any) -> Iterator[dict[str, Any]]:
 def _first_rows(tree: dict[str, Any]) -> int | None:
     """The rows that `select columns from table limit n` takes; None for all other queries."""
     source, modifiers = tree.get("from_table") or {}, tree.get("modifiers", [])
-    plain = (
+    is_plain_select = (
         tree.get("type") == "SELECT_NODE"
         and source.get("type") == "BASE_TABLE"
         and source.get("sample") is None
@@ -89,7 +85,7 @@ def _first_rows(tree: dict[str, Any]) -> int | None:
         and all(map(_is_columns, tree["select_list"]))
         and [modifier["type"] for modifier in modifiers] == ["LIMIT_MODIFIER"]
     )
-    if not plain:
+    if not is_plain_select:
         return None
     limit, offset = modifiers[0]["limit"], modifiers[0]["offset"]
     counts = [_constant(limit), _constant(offset) if offset else 0]

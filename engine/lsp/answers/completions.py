@@ -88,31 +88,36 @@ def _in_query(opened: OpenProject, model: Model, text: str, before: str) -> Iter
         yield from _qualified(opened, model, text, qualified[1].removesuffix(".").split("."))
         return
     if _ALIAS.search(line):
-        yield from _shown(KnownColumn("", one.name, one.type, one.description) for one in model.columns)
+        yield from _to_items(KnownColumn("", one.name, one.type, one.description) for one in model.columns)
         return
-    found = [column for _, columns in _scope(opened, model, text) for column in columns]
+    scope_columns = [column for _, columns in _scope(opened, model, text) for column in columns]
     if _ORDER.search(before):
-        found = [*(KnownColumn("", one.name, one.type, one.description) for one in model.columns), *found]
-    yield from _shown(found)
+        scope_columns = [
+            *(KnownColumn("", one.name, one.type, one.description) for one in model.columns),
+            *scope_columns,
+        ]
+    yield from _to_items(scope_columns)
     for name, window in model.windows.items():
         yield item(name, Shown.Variable, f"{window.kind}, {window.size}")
     yield from (item(name, Shown.Function, signature) for name, signature in signatures().items())
 
 
-def _shown(columns: Iterable[KnownColumn]) -> Iterator[Item]:
+def _to_items(columns: Iterable[KnownColumn]) -> Iterator[Item]:
     """Each name once: Spark takes the first, or none of them."""
-    seen: set[str] = set()
+    seen_names: set[str] = set()
     for column in columns:
-        if column.name.lower() not in seen:
-            seen.add(column.name.lower())
+        if column.name.lower() not in seen_names:
+            seen_names.add(column.name.lower())
             yield item(column.name, Shown.Field, column.type or "", column.description)
 
 
 def _scope(opened: OpenProject, model: Model, text: str) -> Iterator[tuple[str, list[KnownColumn]]]:
     """The alias and the columns of each model and source that a text reads, also of one that cannot be parsed yet."""
-    for found in _READS.finditer(text):
-        node = f"model.{found[1]}" if found[1] else f"source.{found[2]}.{found[3]}"
-        alias = found[4] if found[4] and found[4].lower() not in _AFTER else node.rsplit(".", 1)[-1]
+    for scope_columns in _READS.finditer(text):
+        node = f"model.{scope_columns[1]}" if scope_columns[1] else f"source.{scope_columns[2]}.{scope_columns[3]}"
+        alias = (
+            scope_columns[4] if scope_columns[4] and scope_columns[4].lower() not in _AFTER else node.rsplit(".", 1)[-1]
+        )
         yield alias.lower(), list(input_columns(opened, model, node))
     edited = opened.edited.get(model.file)
     for name, columns in (edited.steps or {} if edited is not None else {}).items():
@@ -127,11 +132,11 @@ def _qualified(opened: OpenProject, model: Model, text: str, path: list[str]) ->
     scope = list(_scope(opened, model, text))
     aliased = [column for alias, columns in scope if alias == path[0].lower() for column in columns]
     if aliased and len(path) == 1:
-        yield from _shown(aliased)
+        yield from _to_items(aliased)
         return
     inner = path[1:] if aliased else path
     column = at_path(aliased or [column for _, columns in scope for column in columns], inner)
-    yield from _shown(fields_of(column)) if column else ()
+    yield from _to_items(fields_of(column)) if column else ()
 
 
 def _models(opened: OpenProject) -> Iterator[Item]:

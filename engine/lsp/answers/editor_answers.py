@@ -56,14 +56,14 @@ def definition(opened: OpenProject, file: str, position: types.Position) -> list
     text = opened.text(file)
     place = location_of_position(position, text, file)
     if (name := name_at(opened, file, place)) is not None:
-        return [found for origin in name.origins for found in _column_place(opened, *origin)]
+        return [match for origin in name.origins for match in _column_place(opened, *origin)]
     if (node := node_at(opened, file, place)) is not None:
         return _node_place(opened, node)
     word = re.escape(range_word(text.split("\n")[place.line - 1], place.column - 1))
     match segment_at(text, offset_of(place, text)).kind if word and opened.model_of(file) else None:
         case TextKind.JINJA:
             files = {macro.file for macro in opened.manifest.macros if re.escape(macro.name) == word}
-            return [found for one in files for found in _places(opened, one, rf"\bmacro\s+({word})\s*\(")]
+            return [match for one in files for match in _places(opened, one, rf"\bmacro\s+({word})\s*\(")]
         case TextKind.SQL:
             return list(_places(opened, file, rf"(?i)\b({word})(?:\s*\([^()]*\))?\s+as\s*\(\s*(?:select|with)\b"))[:1]
         case _:
@@ -72,9 +72,9 @@ def definition(opened: OpenProject, file: str, position: types.Position) -> list
 
 def _places(opened: OpenProject, file: str, pattern: str) -> Iterator[types.Location]:
     text = opened.text(file)
-    for found in re.finditer(pattern, text):
-        place = location_of(text, found.start(1), file)
-        yield types.Location(_uri(opened, file), range_at(place, text, len(found[1])))
+    for match in re.finditer(pattern, text):
+        place = location_of(text, match.start(1), file)
+        yield types.Location(_uri(opened, file), range_at(place, text, len(match[1])))
 
 
 def references(opened: OpenProject, file: str, position: types.Position) -> list[types.Location]:
@@ -85,16 +85,16 @@ def references(opened: OpenProject, file: str, position: types.Position) -> list
     place = location_of_position(position, opened.text(file), file)
     own = opened.model_of(file)
     node = node_at(opened, file, place) or (own.id if own else None)
-    return [] if node is None else [found for other in opened.files() for found in _naming(opened, other, node)]
+    return [] if node is None else [match for other in opened.files() for match in _naming(opened, other, node)]
 
 
 def _naming(opened: OpenProject, file: str, node: str) -> Iterator[types.Location]:
     text = opened.text(file)
     word = re.compile(rf"\b{re.escape(node.rpartition('.')[2])}\b")
-    for found in word.finditer(text):
-        place = location_of(text, found.start(), file)
+    for match in word.finditer(text):
+        place = location_of(text, match.start(), file)
         if node_at(opened, file, place) == node:
-            yield types.Location(_uri(opened, file), range_at(place, text, len(found[0])))
+            yield types.Location(_uri(opened, file), range_at(place, text, len(match[0])))
 
 
 def name_at(opened: OpenProject, file: str, place: Location) -> NamePlace | None:
@@ -116,16 +116,16 @@ def node_at(opened: OpenProject, file: str, place: Location) -> str | None:
     if model is None:
         word = range_word(line, place.column - 1)
         before = line[: place.column - 1]
-        named = bool(word) and (_NAMES_NODE.search(before) is not None or _is_given(lines, place.line, before))
-        return next((i for i in (f"model.{word}", f"source.{word}") if named and i in opened.manifest.nodes), None)
+        names_node = bool(word) and (_NAMES_NODE.search(before) is not None or _is_given(lines, place.line, before))
+        return next((i for i in (f"model.{word}", f"source.{word}") if names_node and i in opened.manifest.nodes), None)
     edited = opened.analysed(file)
     for read, start in edited.reads if edited else ():
         end = line.find("}}", start.column - 1) + 2
         if start.line == place.line and start.column <= place.column <= max(end, start.column):
             return read if read.rpartition(".")[2] in line[start.column - 1 : end] else None
-    found = header_place(opened.text(file), place)
-    said = meaning(opened, model, *found) if found else None
-    return (said.node or None) if said else None
+    match = header_place(opened.text(file), place)
+    header_word = meaning(opened, model, *match) if match else None
+    return (header_word.node or None) if header_word else None
 
 
 def _is_given(lines: list[str], number: int, before: str) -> bool:
@@ -165,12 +165,12 @@ def inlay_hints(opened: OpenProject, file: str) -> list[types.InlayHint]:
 
 
 def _state_hint(edited: EditedModel | None, text: str) -> Iterator[types.InlayHint]:
-    said = state_text(edited.model) if edited else ""
+    header_word = state_text(edited.model) if edited else ""
     lines = text.split("\n")
     number = next((number for number, line in enumerate(lines) if line.startswith("streams:")), None)
-    if said and number is not None:
+    if header_word and number is not None:
         place = types.Position(number, len(lines[number].encode("utf-16-le", "surrogatepass")) // 2)
-        yield types.InlayHint(place, said, padding_left=True)
+        yield types.InlayHint(place, header_word, padding_left=True)
 
 
 def folding(opened: OpenProject, file: str) -> list[types.FoldingRange]:
@@ -185,23 +185,23 @@ def _uri(opened: OpenProject, file: str) -> str:
 
 
 def _column_place(opened: OpenProject, node: str, column: str) -> Iterator[types.Location]:
-    found = opened.manifest.nodes.get(node)
-    if isinstance(found, Model):
-        edited, text = opened.analysed(found.file), opened.text(found.file)
+    match = opened.manifest.nodes.get(node)
+    if isinstance(match, Model):
+        edited, text = opened.analysed(match.file), opened.text(match.file)
         outputs: Mapping[str, Location] = (
             {c.name.lower(): start for c, start in zip(edited.model.columns, edited.outputs, strict=False)}
             if edited
             else {}
         )
-        start = outputs.get(column.split(".", maxsplit=1)[0].lower(), Location(found.file))
-        yield types.Location(_uri(opened, found.file), range_at(start, text))
-    elif isinstance(found, Source):
+        start = outputs.get(column.split(".", maxsplit=1)[0].lower(), Location(match.file))
+        yield types.Location(_uri(opened, match.file), range_at(start, text))
+    elif isinstance(match, Source):
         yield from _node_place(opened, node)
 
 
 def _node_place(opened: OpenProject, node: str) -> list[types.Location]:
-    found = opened.manifest.nodes.get(node)
-    if not isinstance(found, Model | Source):
+    match = opened.manifest.nodes.get(node)
+    if not isinstance(match, Model | Source):
         return []
-    place = (found.location if isinstance(found, Source) else None) or Location(found.file)
-    return [types.Location(_uri(opened, found.file), range_at(place, opened.text(found.file)))]
+    place = (match.location if isinstance(match, Source) else None) or Location(match.file)
+    return [types.Location(_uri(opened, match.file), range_at(place, opened.text(match.file)))]

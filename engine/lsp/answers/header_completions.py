@@ -76,8 +76,8 @@ def _values(opened: OpenProject, model: Model, path: list[str], name: str, befor
         related = _TO.findall(before)
         yield from _columns(columns_known("", columns_of(opened, f"model.{related[-1]}")) if related else ())
     elif path[:1] == ["windows"]:
-        found = (column for one in model.inputs for column in input_columns(opened, model, one.node))
-        yield from _columns(found)
+        match = (column for one in model.inputs for column in input_columns(opened, model, one.node))
+        yield from _columns(match)
         yield from (item(kind, Shown.Function, "") for kind in ("tumbling", "sliding", "session"))
     elif path[:1] == ["streams"] and name in OF_STREAM:
         nodes = (f"{kind}.{path[1]}" for kind in ("model", "source") if len(path) > 1)
@@ -96,10 +96,10 @@ def _key_of(path: list[str], name: str) -> ConfigKey | None:
 
 
 def _columns(columns: Iterable[KnownColumn]) -> Iterator[Item]:
-    seen: set[str] = set()
+    seen_names: set[str] = set()
     for column in columns:
-        if column.name not in seen:
-            seen.add(column.name)
+        if column.name not in seen_names:
+            seen_names.add(column.name)
             yield item(column.name, Shown.Field, column.type or "", column.description)
 
 
@@ -151,8 +151,8 @@ def _open_keys(before: str) -> tuple[list[str], str]:
 
 
 def _pair_key(text: str) -> str:
-    found = _PAIR.match(text)
-    return found[1] if found else ""
+    match = _PAIR.match(text)
+    return match[1] if match else ""
 
 
 def _last_key(opened: list[tuple[str, str]]) -> str:
@@ -173,22 +173,22 @@ def header_tokens(opened: OpenProject, file: str) -> list[int]:
     data: list[int] = []
     last = (0, 0)
     for number, line in enumerate(text[: part.end].split("\n"), 1):
-        for found in _WORD.finditer(line):
-            place = header_place(text, Location(file, number, found.start() + 1))
-            said = meaning(opened, model, *place) if place else None
-            if place is None or said is None:
+        for match in _WORD.finditer(line):
+            place = header_place(text, Location(file, number, match.start() + 1))
+            header_word = meaning(opened, model, *place) if place else None
+            if place is None or header_word is None:
                 continue
-            kind = _kind(said, is_key=place[1].is_key)
-            at = position_of(Location(file, number, found.start() + 1), text)
+            kind = _kind(header_word, is_key=place[1].is_key)
+            at = position_of(Location(file, number, match.start() + 1), text)
             same_line = at.line == last[0]
-            data += [at.line - last[0], at.character - (last[1] if same_line else 0), len(found[0]), kind, 0]
+            data += [at.line - last[0], at.character - (last[1] if same_line else 0), len(match[0]), kind, 0]
             last = (at.line, at.character)
     return data
 
 
-def _kind(said: HeaderWord, *, is_key: bool) -> int:
-    if said.key is not None:
+def _kind(header_word: HeaderWord, *, is_key: bool) -> int:
+    if header_word.key is not None:
         return LEGEND.index("property" if is_key else "enumMember")
-    if said.node:
+    if header_word.node:
         return LEGEND.index("class")
-    return LEGEND.index("type" if said.window else "variable")
+    return LEGEND.index("type" if header_word.window else "variable")

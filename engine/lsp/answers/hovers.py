@@ -18,7 +18,7 @@ from engine.lsp.opened.last_runs import last_run_text
 from engine.lsp.opened.open_project import OpenProject
 from engine.lsp.text import TextKind, location_of_position, offset_of, range_at, range_word, segment_at
 from engine.schema import ConfigKey
-from engine.times import duration_seconds, duration_text, parse_duration
+from engine.times import duration_seconds, duration_text, in_words, parse_duration
 
 # So many columns are shown.
 _SHOWN = 40
@@ -31,10 +31,10 @@ def hover(opened: OpenProject, file: str, position: types.Position) -> types.Hov
     """Describe what is at a place; None if there is nothing to say."""
     text = opened.text(file)
     place = location_of_position(position, text, file)
-    said = _described(opened, file, text, place)
-    if said is None or not said[0]:
+    text_or_word = _described(opened, file, text, place)
+    if text_or_word is None or not text_or_word[0]:
         return None
-    return types.Hover(types.MarkupContent(types.MarkupKind.Markdown, said[0]), said[1])
+    return types.Hover(types.MarkupContent(types.MarkupKind.Markdown, text_or_word[0]), text_or_word[1])
 
 
 def _described(opened: OpenProject, file: str, text: str, place: Location) -> tuple[str, types.Range | None] | None:
@@ -72,24 +72,24 @@ def output_at(opened: OpenProject, file: str, place: Location, word: str) -> Col
     for column, start, end in zip(edited.model.columns, starts, [*starts[1:], len(text)], strict=False):
         if column.name.lower() == word.lower() and start < begin < end and _ALIAS.search(text[start:begin]):
             return column
-    ordered = [found.end() for found in _ORDER.finditer(text, max(starts)) if found.end() <= begin]
+    ordered = [match.end() for match in _ORDER.finditer(text, max(starts)) if match.end() <= begin]
     if ordered and ")" not in text[ordered[-1] : begin]:
         return next((one for one in edited.model.columns if one.name.lower() == word.lower()), None)
     return None
 
 
 def _in_header(opened: OpenProject, model: Model, text: str, place: Location) -> str:
-    found = header_place(text, place)
-    said: HeaderWord | None = meaning(opened, model, *found) if found else None
-    if said is None:
+    match = header_place(text, place)
+    text_or_word: HeaderWord | None = meaning(opened, model, *match) if match else None
+    if text_or_word is None:
         return ""
-    if said.key is not None:
-        return _key_text(said.key)
-    if said.node:
-        return node_text(opened, said.node)
-    if said.window:
-        return window_text(said.window, model)
-    return _known_text(said.column) if said.column else ""
+    if text_or_word.key is not None:
+        return _key_text(text_or_word.key)
+    if text_or_word.node:
+        return node_text(opened, text_or_word.node)
+    if text_or_word.window:
+        return window_text(text_or_word.window, model)
+    return _known_text(text_or_word.column) if text_or_word.column else ""
 
 
 def node_text(opened: OpenProject, node_id: str) -> str:
@@ -111,22 +111,18 @@ def window_text(name: str, model: Model) -> str:
     window = model.windows[name]
     delays = [item.watermark.delay for item in model.inputs if item.watermark]
     size, delay = _seconds(window.size), max((_seconds(one) or 0 for one in delays), default=None)
-    slide = f", one every {_plain(window.slide)}" if window.slide else ""
-    said = f"Window `{name}`: {window.kind} over `{window.time}`, {_plain(window.size)}{slide}"
+    slide = f", one every {in_words(window.slide)}" if window.slide else ""
+    text = f"Window `{name}`: {window.kind} over `{window.time}`, {in_words(window.size)}{slide}"
     if delay is None or size is None or window.varies:
-        return said
+        return text
     if window.kind == "session":
-        return f"{said} without a row end it; it is emitted when the watermark passes that: {_plain(delays[0])} later"
-    return f"{said}; it closes {duration_text(size + delay)} after its start ({duration_text(delay)} for late rows)"
+        return f"{text} without a row end it; it is emitted when the watermark passes that: {in_words(delays[0])} later"
+    return f"{text}; it closes {duration_text(size + delay)} after its start ({duration_text(delay)} for late rows)"
 
 
 def _seconds(text: str) -> float | None:
     parsed = parse_duration(text)
     return duration_seconds(parsed) if parsed else None
-
-
-def _plain(duration: str) -> str:
-    return duration.removesuffix("s") if duration.startswith("1 ") else duration
 
 
 def column_text(opened: OpenProject, name: NamePlace) -> str:
@@ -136,9 +132,9 @@ def column_text(opened: OpenProject, name: NamePlace) -> str:
 
 
 def _origin_text(opened: OpenProject, node: str, column: str) -> str:
-    known = next((one for one in columns_of(opened, node) if one.name.lower() == column.lower()), None)
-    said = f": {known.description}" if known and known.description else ""
-    return f"from `{node.split('.', 1)[-1]}.{column}`{said}"
+    described_column = next((one for one in columns_of(opened, node) if one.name.lower() == column.lower()), None)
+    text_or_word = f": {described_column.description}" if described_column and described_column.description else ""
+    return f"from `{node.split('.', 1)[-1]}.{column}`{text_or_word}"
 
 
 def _output_text(column: Column) -> str:

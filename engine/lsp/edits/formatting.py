@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from lsprotocol import types
 
 from engine.lsp.opened.open_project import OpenProject
-from engine.secrets import without_secrets
+from engine.secrets.scrubber import without_secrets
 
 # Editors that format on save wait for it.
 _SECONDS = 10.0
@@ -28,7 +28,7 @@ def formatted(opened: OpenProject, file: str, command: Sequence[str]) -> list[ty
     if opened.model_of(file) is None:
         return []
     text = opened.text(file)
-    new = _answer(opened, text, command)
+    new = _run_formatter(opened, text, command)
     if isinstance(new, list):
         return f"{command[0]} failed: {new[0]}"
     if new != text and (reason := _reason_against(opened, file, text, new)):
@@ -50,10 +50,10 @@ def _reason_against(opened: OpenProject, file: str, text: str, new: str) -> str:
     return "" if same and not broken else "the answer is another query, or none"
 
 
-def _answer(opened: OpenProject, text: str, command: Sequence[str]) -> str | list[str]:
+def _run_formatter(opened: OpenProject, text: str, command: Sequence[str]) -> str | list[str]:
     """The text that the program gives, or what it complains of."""
     try:
-        done = subprocess.run(
+        process = subprocess.run(
             list(command), input=text.encode(), cwd=opened.root, env=without_secrets(), timeout=_SECONDS, check=False,
             capture_output=True,
         )  # fmt: skip
@@ -61,11 +61,11 @@ def _answer(opened: OpenProject, text: str, command: Sequence[str]) -> str | lis
         return [f"no answer within {_SECONDS:.0f} seconds"]
     except OSError as error:
         return [error.strerror or str(error)]
-    said = (done.stderr or done.stdout).decode(errors="replace").strip()
-    if done.returncode != 0:
-        return [said.split("\n")[-1][:500] or f"exit code {done.returncode}"]
+    output = (process.stderr or process.stdout).decode(errors="replace").strip()
+    if process.returncode != 0:
+        return [output.split("\n")[-1][:500] or f"exit code {process.returncode}"]
     try:
-        new = done.stdout.decode()
+        new = process.stdout.decode()
     except UnicodeDecodeError:
         return ["its output is not UTF-8"]
     return new.replace("\r\n", "\n") if new.strip() else ["it wrote nothing"]

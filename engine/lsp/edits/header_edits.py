@@ -87,10 +87,10 @@ class HeaderText:
 
     def data(self, path: Path) -> object:
         """Return a value; None: there is none."""
-        found: object = self.header.data
+        header_data: object = self.header.data
         for part in path:
-            found = found.get(part) if isinstance(found, dict) else None
-        return found
+            header_data = header_data.get(part) if isinstance(header_data, dict) else None
+        return header_data
 
 
 def header_text(file: str, text: str) -> HeaderText | None:
@@ -107,8 +107,10 @@ def with_watermark(head: HeaderText, stream: str, watermark: str) -> TextChange 
         end = head.text.find("]", begin)
         if head.text[begin] != "[" or end < 0:
             return None
-        named = (f"{name}: {{watermark: {watermark}}}" if name == stream else f"{name}: {{}}" for name in streams)
-        return TextChange(head.file, begin, end + 1 - begin, f"{{{', '.join(named)}}}")
+        stream_entries = (
+            f"{name}: {{watermark: {watermark}}}" if name == stream else f"{name}: {{}}" for name in streams
+        )
+        return TextChange(head.file, begin, end + 1 - begin, f"{{{', '.join(stream_entries)}}}")
     settings = head.data(path)
     if head.key(path) is None or (isinstance(settings, dict) and "watermark" in settings):
         return None
@@ -158,13 +160,13 @@ def with_renamed_column(head: HeaderText, old: str, new: str) -> TextChange | No
         return with_key(head, f"columns: {{{new}: {{{earlier}}}}}")
     if not isinstance(columns, dict):
         return None
-    named = next((name for name in columns if str(name).lower() == old.lower()), None)
-    if named is None:
+    stream_entries = next((name for name in columns if str(name).lower() == old.lower()), None)
+    if stream_entries is None:
         return _with_pair(head, ("columns",), f"{new}: {{{earlier}}}")
-    settings = columns[named]
+    settings = columns[stream_entries]
     if not isinstance(settings, dict) or "renamed_from" in settings:
         return None
-    return _with_pair(head, ("columns", named), earlier)
+    return _with_pair(head, ("columns", stream_entries), earlier)
 
 
 def _with_pair(head: HeaderText, path: Path, pair: str) -> TextChange | None:

@@ -81,10 +81,10 @@ def _other_names(before: Compiled, fresh: Compiled, name: Name) -> str:
     if name.kind is NameKind.WINDOW:
         owner = next((model.name for model in before.manifest.models if model.file == name.owner), "")
         name = replace(name, owner=owner)
-    wanted, names = {_moved(one, name) for one in declared_names(before)}, set(declared_names(fresh))
-    if wanted == names:
+    expected_names, names = {_moved(one, name) for one in declared_names(before)}, set(declared_names(fresh))
+    if expected_names == names:
         return ""
-    other = next(iter(sorted(map(str, wanted - names)) or sorted(map(str, names - wanted))))
+    other = next(iter(sorted(map(str, expected_names - names)) or sorted(map(str, names - expected_names))))
     return f"{other} would get another name, too"
 
 
@@ -136,8 +136,8 @@ def _difference(
     for key in (*ours, *theirs):
         if ours.get(key) != theirs.get(key):
             parts = [one for one in ours.get(key, {}) if ours[key][one] != theirs.get(key, {}).get(one)]
-            what = f" ({', '.join(sorted(parts))})" if parts else ""
-            return f"'{key.partition(' ')[0]}' would change{what}"
+            parts_text = f" ({', '.join(sorted(parts))})" if parts else ""
+            return f"'{key.partition(' ')[0]}' would change{parts_text}"
     return ""
 
 
@@ -148,23 +148,23 @@ def plain_nodes(compiled: Compiled, names: Mapping[str, str]) -> dict[str, dict[
             value = value.replace(old, new.lower())
         return _SAME_ALIAS.sub(r"\1", _HASH.sub("", value))
 
-    def plain(value: Any) -> Any:
+    def plain_json(value: Any) -> Any:
         if isinstance(value, str) and not isinstance(value, Enum):
             return text(value)
         if is_dataclass(value):
-            return {one.name: plain(getattr(value, one.name)) for one in fields(value) if one.name not in _DERIVED}
+            return {one.name: plain_json(getattr(value, one.name)) for one in fields(value) if one.name not in _DERIVED}
         if isinstance(value, Struct):
-            return {one: plain(getattr(value, one)) for one in value.__struct_fields__ if one not in _DERIVED}
+            return {one: plain_json(getattr(value, one)) for one in value.__struct_fields__ if one not in _DERIVED}
         if isinstance(value, Mapping):
-            return {text(str(key)): plain(inner) for key, inner in value.items()}
-        return [plain(inner) for inner in value] if isinstance(value, (list, tuple)) else text(repr(value))
+            return {text(str(key)): plain_json(inner) for key, inner in value.items()}
+        return [plain_json(inner) for inner in value] if isinstance(value, (list, tuple)) else text(repr(value))
 
-    found: dict[str, dict[str, Any]] = {}
+    records: dict[str, dict[str, Any]] = {}
     for node_id, node in compiled.manifest.nodes.items():
         key = text(node_id)
-        number = sum(other.partition(" ")[0] == key for other in found) if key in found else 0
-        found[f"{key} {number}" if number else key] = plain(node)
-    return found
+        number = sum(other.partition(" ")[0] == key for other in records) if key in records else 0
+        records[f"{key} {number}" if number else key] = plain_json(node)
+    return records
 
 
 def table_reason(opened: OpenProject, model: Model) -> str | None:

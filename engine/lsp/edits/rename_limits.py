@@ -93,8 +93,8 @@ def _is_declared(opened: OpenProject, place: NamedPlace) -> bool:
 
 
 def _in_hook(opened: OpenProject, name: Name) -> str:
-    found = (hooks_with(model, opened.text(model.file), name.name) for model in opened.manifest.models)
-    return next(filter(None, found), "")
+    match = (hooks_with(model, opened.text(model.file), name.name) for model in opened.manifest.models)
+    return next(filter(None, match), "")
 
 
 def _in_string(opened: OpenProject, name: Name, places: Sequence[NamedPlace]) -> str:
@@ -134,8 +134,8 @@ def _not_rendered(opened: OpenProject, name: Name, places: Sequence[NamedPlace])
         for part in segments(text):
             if part.kind is not TextKind.SQL or names is None:
                 continue
-            for found in word.finditer(text, part.start, part.end):
-                if not any(begin <= found.start() < end for begin, end in names.written):
-                    place = location_of(text, found.start(), file)
+            for match in word.finditer(text, part.start, part.end):
+                if not any(begin <= match.start() < end for begin, end in names.written):
+                    place = location_of(text, match.start(), file)
                     return f"{file}:{place.line} has '{name.name}' in a part that the template leaves out here"
     return ""

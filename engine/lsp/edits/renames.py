@@ -70,17 +70,17 @@ def renamed_name(opened: OpenProject, name: Name, new: str) -> Edit:
     blocked = next((place.blocked for place in places if place.blocked), "") or limit(opened, name, new, places)
     if blocked:
         return blocked
-    kept = _kept_table(opened, name)
-    if isinstance(kept, str):
-        return kept
+    kept_table = _kept_table(opened, name)
+    if isinstance(kept_table, str):
+        return kept_table
 
     def changed(to: str) -> ProjectChange:
         changes = [_change(place, to) for place in places]
-        keeping = _keeping(opened, name, to) if kept else None
+        keeping = _keeping(opened, name, to) if kept_table else None
         changes += [keeping] if keeping is not None else []
         return ProjectChange(tuple(dict.fromkeys(changes)), _moved(opened, name, to))
 
-    if kept and _keeping(opened, name, new) is None:
+    if kept_table and _keeping(opened, name, new) is None:
         return _by_hand(opened, name, new)
     reason = rename_checks.reason_against(opened, name, new, changed)
     return reason or moving_edit(opened, changed(new))
@@ -91,22 +91,22 @@ def named_places(opened: OpenProject, file: str, position: types.Position) -> li
     place = _place(opened, file, position)
     if isinstance(place, str):
         return references(opened, file, position)
-    found = []
+    places = []
     for one in places_of(opened, place.name):
         text = opened.text(one.file)
         # Where there is no alias yet, the name of the column is before the place.
         size = one.length or len(place.name.name)
         start = one.start if one.length else one.start - size
         where = range_at(location_of(text, start, one.file), text, size)
-        found.append(types.Location((opened.root / one.file).as_uri(), where))
-    return found
+        places.append(types.Location((opened.root / one.file).as_uri(), where))
+    return places
 
 
 def _place(opened: OpenProject, file: str, position: types.Position) -> NamedPlace | str:
     if opened.compiled is None or opened.manifest.errors:
         return "the project has errors; fix them first"
-    found = place_at(opened, location_of_position(position, opened.text(file), file))
-    return found or _NOTHING
+    places = place_at(opened, location_of_position(position, opened.text(file), file))
+    return places or _NOTHING
 
 
 def _change(place: NamedPlace, new: str) -> TextChange:
@@ -115,8 +115,8 @@ def _change(place: NamedPlace, new: str) -> TextChange:
 
 def _model(opened: OpenProject, name: Name) -> Model | None:
     node = f"model.{name.name}" if name.kind is NameKind.MODEL else name.owner
-    found = opened.manifest.nodes.get(node) if name.kind in {NameKind.MODEL, NameKind.COLUMN} else None
-    return found if isinstance(found, Model) else None
+    places = opened.manifest.nodes.get(node) if name.kind in {NameKind.MODEL, NameKind.COLUMN} else None
+    return places if isinstance(places, Model) else None
 
 
 def _fixed(opened: OpenProject, name: Name) -> str:
@@ -137,11 +137,11 @@ def _streamed(opened: OpenProject, name: Name) -> str:
     for model in opened.manifest.models:
         for item in model.inputs:
             source = opened.manifest.nodes.get(item.node)
-            named = isinstance(source, Source) and name in {
+            is_named = isinstance(source, Source) and name in {
                 Name(NameKind.SOURCE, source.source),
                 Name(NameKind.TABLE, source.table, source.source),
             }
-            if named and item.stream and (reason := rename_checks.table_reason(opened, model)) is not None:
+            if is_named and item.stream and (reason := rename_checks.table_reason(opened, model)) is not None:
                 return f"its stream has the source's name: {reason}"
     return ""
 
@@ -155,7 +155,7 @@ def _unusable(opened: OpenProject, name: Name, new: str) -> str:
         return f"'{new}' would be a generic test"
     if not valid:
         return f"'{new}' is not a valid {_noun(name.kind)} name"
-    if new.lower() in {one.lower() for one in _taken(opened, name)}:
+    if new.lower() in {one.lower() for one in _taken_names(opened, name)}:
         return f"'{new}' is taken"
     return ""
 
@@ -164,7 +164,7 @@ def _noun(kind: NameKind) -> str:
     return "column" if kind in {NameKind.INNER, NameKind.EVENT_TIME} else str(kind)
 
 
-def _taken(opened: OpenProject, name: Name) -> Iterable[str]:
+def _taken_names(opened: OpenProject, name: Name) -> Iterable[str]:
     if name.kind in {*_INSIDE, NameKind.WINDOW}:
         inside = {*_INSIDE, NameKind.WINDOW}
         return [one.name.name for one in places_in(opened, name.owner) if one.name.kind in inside]
@@ -221,5 +221,5 @@ def _by_hand(opened: OpenProject, name: Name, new: str) -> str:
     if model is None or name.kind is NameKind.MODEL:
         return f"the table '{name.name}' has the model's name: set 'alias: {name.name}' in its header first"
     reason = rename_checks.table_reason(opened, model)
-    said = f"columns: {{{new}: {{renamed_from: {name.name}}}}}"
-    return f"{reason}; write '{said}' in the header, and rename it by hand"
+    header_entry = f"columns: {{{new}: {{renamed_from: {name.name}}}}}"
+    return f"{reason}; write '{header_entry}' in the header, and rename it by hand"

@@ -29,58 +29,58 @@ def header_names(opened: OpenProject, model: Model, text: str) -> Iterator[Named
     for path, place in header.values.items():
         yield from test_name(opened, model.file, text, path, offset_of(place, text), is_key=False)
         yield from _listed(opened, model, header, text, path)
-    for found in _WORD.finditer(text, part.start, part.end):
-        at = header_place(text, location_of(text, found.start(), model.file))
-        said = meaning(opened, model, *at) if at else None
-        if at is None or said is None:
+    for match in _WORD.finditer(text, part.start, part.end):
+        at = header_place(text, location_of(text, match.start(), model.file))
+        header_word = meaning(opened, model, *at) if at else None
+        if at is None or header_word is None:
             continue
         path, is_key = at[1].path, at[1].is_key
-        if is_key or _names(path, text, offset_of(header.value_at(path), text), found):
-            yield from _places(model, text, path, found, said, is_key=is_key)
+        if is_key or _names(path, text, offset_of(header.value_at(path), text), match):
+            yield from _places(model, text, path, match, header_word, is_key=is_key)
 
 
-def _names(path: Path, text: str, begin: int, found: re.Match[str]) -> bool:
+def _names(path: Path, text: str, begin: int, match: re.Match[str]) -> bool:
     """Whether a word of a value is a name: not a function, a part of a string, a length of time or a word of YAML."""
-    value = text[begin : found.start()]
-    if text[found.end() :].lstrip(" ").startswith("(") or path[-1] == "to":
+    value = text[begin : match.start()]
+    if text[match.end() :].lstrip(" ").startswith("(") or path[-1] == "to":
         return False
     if value[:1] != "'" and value.count("'") % 2:
         return False
     if path[:1] == ("windows",):
         return value.count("(") > 0 and "," not in value.partition("(")[2]
     if "watermark" in path and path[-1] == "watermark":
-        return " delay " not in value.lower() and not re.fullmatch(r"(?i)as|delay", found[0])
+        return " delay " not in value.lower() and not re.fullmatch(r"(?i)as|delay", match[0])
     return True
 
 
 def _places(
-    model: Model, text: str, path: Path, found: re.Match[str], said: HeaderWord, *, is_key: bool
+    model: Model, text: str, path: Path, match: re.Match[str], header_word: HeaderWord, *, is_key: bool
 ) -> Iterator[NamedPlace]:
-    file, at, word = model.file, found.start(), found[0]
-    if said.node.startswith("source."):
+    file, at, word = model.file, match.start(), match[0]
+    if header_word.node.startswith("source."):
         yield from dotted_source(file, at, word)
-    elif said.node:
+    elif header_word.node:
         yield NamedPlace(file, at, len(word), Name(NameKind.MODEL, word))
-    elif said.window:
-        yield NamedPlace(file, at, len(word), Name(NameKind.WINDOW, said.window, file))
-    elif said.column is not None:
+    elif header_word.window:
+        yield NamedPlace(file, at, len(word), Name(NameKind.WINDOW, header_word.window, file))
+    elif header_word.column is not None:
         first = word.partition(".")[0]
-        node = said.column.node or model.id
+        node = header_word.column.node or model.id
         name = Name(NameKind.COLUMN, first.lower(), node)
-        if said.column.node and _is_made(model, node, path, text, found):
+        if header_word.column.node and _is_computed(model, node, path, text, match):
             name = Name(NameKind.EVENT_TIME, first.lower(), file)
         if not is_key or word == str(path[-1]):
             yield NamedPlace(file, at, len(first), name)
 
 
-def _is_made(model: Model, node: str, path: Path, text: str, found: re.Match[str]) -> bool:
+def _is_computed(model: Model, node: str, path: Path, text: str, match: re.Match[str]) -> bool:
     """Whether a column of an input is the one that a watermark of the model makes."""
-    made = [item.watermark for item in model.inputs if item.node == node and item.watermark]
-    first = found[0].partition(".")[0].lower()
-    if not any(one.expression is not None and one.column.lower() == first for one in made):
+    watermarks = [item.watermark for item in model.inputs if item.node == node and item.watermark]
+    first = match[0].partition(".")[0].lower()
+    if not any(one.expression is not None and one.column.lower() == first for one in watermarks):
         return False
     if path[-1] == "watermark":
-        return bool(re.search(r"\sas\s+`?$", text[: found.start()], re.IGNORECASE))
+        return bool(re.search(r"\sas\s+`?$", text[: match.start()], re.IGNORECASE))
     # The SQL of the mapping form is over what the input has.
     return path[-1] != "as"
 
@@ -108,10 +108,10 @@ def hooks_with(model: Model, text: str, word: str) -> str:
 
 
 def _data(header: Yaml, path: Path) -> object:
-    found: object = header.data
+    match: object = header.data
     for part in path:
         try:
-            found = found[part]  # type: ignore[index]
+            match = match[part]  # type: ignore[index]
         except (KeyError, IndexError, TypeError):
             return None
-    return found
+    return match

@@ -113,7 +113,7 @@ def words_of_tag(text: str, file: str, start: int, word: str) -> Iterator[int]:
         if tag and text.rfind("{", 0, tag[0].at) - 1 == start:
             for token in (one for one in tag if one.kind == "string"):
                 inside = pattern.finditer(token.text, 1, len(token.text) - 1)
-                yield from (token.at + found.start() for found in inside if found[1])
+                yield from (token.at + match.start() for match in inside if match[1])
             return
 
 

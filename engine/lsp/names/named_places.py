@@ -39,8 +39,8 @@ class Name:
     at: int = -1
 
     def __str__(self) -> str:
-        of = self.owner.partition(".")[2] if self.kind is NameKind.COLUMN else self.owner
-        return f"{self.kind} '{self.name}'" + (f" of '{of}'" if of else "")
+        owner_name = self.owner.partition(".")[2] if self.kind is NameKind.COLUMN else self.owner
+        return f"{self.kind} '{self.name}'" + (f" of '{owner_name}'" if owner_name else "")
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,7 +47,7 @@ def query_places(opened: OpenProject, file: str, names: QueryNames, node: str) -
             file, start + quoted, len(use.text) - 2 * quoted, name, after=f" as {use.text}" if keeps else ""
         )
     for at, end, literal in names.unaliased:
-        name = read.given.get(at)
+        name = read.inner_names.get(at)
         if name is not None:
             blocked = "" if literal else f"{file}:{end.line}:{end.column} writes the name with Jinja"
             yield NamedPlace(file, offset_of(end, text), 0, name, before=" as ", blocked=blocked)
@@ -56,9 +56,9 @@ def query_places(opened: OpenProject, file: str, names: QueryNames, node: str) -
 def _written_by_jinja(file: str, text: str, start: int, use: QueryName, name: Name) -> Iterator[NamedPlace]:
     """The name in the strings of the tag that writes it: `{{ share('f.delay > 60') }}`; one that computes it is not."""
     word = use.text.strip("`")
-    found = [*words_of_tag(text, file, start, word)]
-    yield from (NamedPlace(file, at, len(word), name) for at in found)
-    if not found:
+    places = [*words_of_tag(text, file, start, word)]
+    yield from (NamedPlace(file, at, len(word), name) for at in places)
+    if not places:
         place = f"{file}:{use.place.line}:{use.place.column}"
         yield NamedPlace(file, start, 0, name, blocked=f"{place} writes '{word}' with Jinja")
 
@@ -67,15 +67,15 @@ class _Query:
     def __init__(self, file: str, node: str, text: str, names: QueryNames) -> None:
         self.file, self.text = file, text
         self.ctes = {one.named_at for one in names.names if one.kind is UseKind.CTE}
-        given = {at: Name(NameKind.INNER, _word_before(text, end), file, at) for at, end, _ in names.unaliased}
+        inner_names = {at: Name(NameKind.INNER, _word_before(text, end), file, at) for at, end, _ in names.unaliased}
         if node:
             outputs = ((at, column) for column, at in names.outputs if isinstance(at, int) and at >= 0)
-            given |= {at: Name(NameKind.COLUMN, column, node) for at, column in outputs}
-        self.given: Mapping[int, Name] = given
+            inner_names |= {at: Name(NameKind.COLUMN, column, node) for at, column in outputs}
+        self.inner_names: Mapping[int, Name] = inner_names
 
     def gives(self, use: QueryName) -> Name | None:
         """The column of the query that an item without an alias names."""
-        return self.given.get(use.named_at) if isinstance(use.named_at, int) else None
+        return self.inner_names.get(use.named_at) if isinstance(use.named_at, int) else None
 
     def name_of(self, use: QueryName) -> Name | None:
         at, word = use.named_at, use.text.strip("`").lower()
@@ -84,7 +84,7 @@ class _Query:
         if isinstance(at, str):
             return self._declared(at, word)
         if at >= 0:
-            return self.given.get(at) or Name(NameKind.INNER, word, self.file, at)
+            return self.inner_names.get(at) or Name(NameKind.INNER, word, self.file, at)
         return Name(NameKind.COLUMN, use.origin[1].lower(), use.origin[0]) if use.origin else None
 
     def _relation(self, at: int | str, word: str) -> Name | None:
@@ -115,10 +115,10 @@ _INSIDE = {NameKind.WINDOW, NameKind.CTE, NameKind.ALIAS, NameKind.INNER, NameKi
 
 def places_in(opened: OpenProject, file: str, *, with_query: bool = True) -> list[NamedPlace]:
     """Return the names in a file, by their places; those in its SQL require compiling it."""
-    found: dict[tuple[int, Name, str], NamedPlace] = {}
+    places: dict[tuple[int, Name, str], NamedPlace] = {}
     for place in _places_in(opened, file, with_query=with_query):
-        found.setdefault((place.start, place.name, place.before), place)
-    return sorted(found.values(), key=lambda one: (one.start, one.length))
+        places.setdefault((place.start, place.name, place.before), place)
+    return sorted(places.values(), key=lambda one: (one.start, one.length))
 
 
 def _places_in(opened: OpenProject, file: str, *, with_query: bool) -> Iterator[NamedPlace]:
@@ -141,21 +141,21 @@ def _places_in(opened: OpenProject, file: str, *, with_query: bool) -> Iterator[
 
 def place_at(opened: OpenProject, location: Location) -> NamedPlace | None:
     at = offset_of(location, opened.text(location.file))
-    found = (
+    places = (
         one for one in places_in(opened, location.file) if one.length and one.start <= at <= one.start + one.length
     )
-    return next(found, None)
+    return next(places, None)
 
 
 def places_of(opened: OpenProject, name: Name) -> list[NamedPlace]:
     """Return all places of a name; only files that have the word are looked at."""
     word = name.name.lower()
-    found: list[NamedPlace] = []
+    places: list[NamedPlace] = []
     for file in opened.files():
         if word in opened.text(file).lower():
             with_query = _may_be_in_query(opened, file, name)
-            found += (one for one in places_in(opened, file, with_query=with_query) if one.name == name)
-    return found
+            places += (one for one in places_in(opened, file, with_query=with_query) if one.name == name)
+    return places
 
 
 def _may_be_in_query(opened: OpenProject, file: str, name: Name) -> bool:

@@ -66,13 +66,13 @@ def yaml_places(opened: OpenProject, file: str) -> Iterator[NamedPlace]:
 
 def value_at(document: Yaml, path: Path) -> Any:
     """The value at a path; None: there is none."""
-    found: Any = document.data
+    match: Any = document.data
     for part in path:
         try:
-            found = found[part]
+            match = match[part]
         except (KeyError, IndexError, TypeError):
             return None
-    return found
+    return match
 
 
 def _quoted(text: str, at: int) -> int:
@@ -105,7 +105,7 @@ def _value(opened: OpenProject, document: Yaml, text: str, path: Path, at: int, 
     elif top == ("unit_tests",) and path[2:] == ("name",):
         model = str(value_at(document, (*path[:2], "model")))
         yield NamedPlace(file, begin, len(value), Name(NameKind.TEST, value, node_name(model)))
-    elif last in _RELATIONS or (top == ("exposures",) and "depends_on" in path):
+    elif last in _RELATIONS or (top, last) == (("sinks",), "from") or (top == ("exposures",) and "depends_on" in path):
         yield from relation(opened, file, text, begin, value)
     elif last == "field":
         to = node_name(str(value_at(document, (*path[:-1], "to"))))
@@ -123,9 +123,9 @@ def relation(opened: OpenProject, file: str, text: str, at: int, value: str) -> 
     name = node_name(value)
     written = text[at : at + len(value)]
     if f"model.{name}" in opened.manifest.nodes:
-        found = [*re.finditer(rf"\b{re.escape(name)}\b", written)]
-        if found:
-            yield NamedPlace(file, at + found[-1].start(), len(name), Name(NameKind.MODEL, name))
+        match = [*re.finditer(rf"\b{re.escape(name)}\b", written)]
+        if match:
+            yield NamedPlace(file, at + match[-1].start(), len(name), Name(NameKind.MODEL, name))
     elif f"source.{name}" in opened.manifest.nodes:
         if written == name:
             yield from dotted_source(file, at, name)
@@ -146,11 +146,11 @@ def rows_of(opened: OpenProject, document: Yaml, path: Path) -> str | None:
             model = value_at(document, (*path[:2], "model"))
             return f"model.{node_name(str(model))}" if _is_cell(rest) else None
         if part == "given" and rest:
-            given = rest[0]
-            if isinstance(given, int):
-                given = str(value_at(document, (*path[: depth + 1], given, "input")))
+            given_block = rest[0]
+            if isinstance(given_block, int):
+                given_block = str(value_at(document, (*path[: depth + 1], given_block, "input")))
             rest = rest[2:] if rest[1:2] == ("rows",) else rest[1:]
-            name = node_name(str(given))
+            name = node_name(str(given_block))
             node = next((i for i in (f"model.{name}", f"source.{name}") if i in opened.manifest.nodes), None)
             return node if _is_cell(rest) else None
     return None
@@ -177,9 +177,9 @@ def _csv(opened: OpenProject, document: Yaml, text: str, path: Path, at: int) ->
 
 
 def csv_names(file: str, text: str, begin: int, end: int, node: str) -> Iterator[NamedPlace]:
-    for found in _CSV_NAME.finditer(text, begin, end):
-        bare = found[0].strip().strip('"')
-        start = found.start() + found[0].find(bare)
+    for match in _CSV_NAME.finditer(text, begin, end):
+        bare = match[0].strip().strip('"')
+        start = match.start() + match[0].find(bare)
         if bare:
             yield NamedPlace(file, start, len(bare), Name(NameKind.COLUMN, bare.lower(), node))
 
@@ -205,11 +205,11 @@ def _terms(opened: OpenProject, document: Yaml, path: Path, at: int, value: str)
     method = value_at(document, (*path[:-1], "method")) if path[-1] == "value" else ""
     if path[2:] in {("name",), ("description",)} or path[-1] == "method":
         return
-    for found in re.finditer(r"[^\s,]+", value):
-        term = _TERM.fullmatch(found[0])
+    for match in re.finditer(r"[^\s,]+", value):
+        term = _TERM.fullmatch(match[0])
         if term is None:
             continue
-        kind, core, start = term[1] or str(method or ""), term[2], at + found.start() + term.start(2)
+        kind, core, start = term[1] or str(method or ""), term[2], at + match.start() + term.start(2)
         if kind in {"", "fqn"} and f"model.{core}" in opened.manifest.nodes:
             yield NamedPlace(document.file, start, len(core), Name(NameKind.MODEL, core))
         elif kind == "source":

@@ -33,10 +33,10 @@ class KnownColumn:
 
 
 def columns_of(opened: OpenProject, node: str) -> tuple[Column, ...]:
-    found = opened.manifest.nodes.get(node)
-    if isinstance(found, Model) and found.file in opened.edited:
-        found = opened.edited[found.file].model
-    return found.columns if isinstance(found, Model | Source) else ()
+    place_or_node = opened.manifest.nodes.get(node)
+    if isinstance(place_or_node, Model) and place_or_node.file in opened.edited:
+        place_or_node = opened.edited[place_or_node.file].model
+    return place_or_node.columns if isinstance(place_or_node, Model | Source) else ()
 
 
 def input_columns(opened: OpenProject, model: Model, node: str) -> Iterator[KnownColumn]:
@@ -45,10 +45,15 @@ def input_columns(opened: OpenProject, model: Model, node: str) -> Iterator[Know
     for column in columns:
         yield KnownColumn(node, column.name, column.type, column.description)
     for item in model.inputs:
-        made = item.watermark
-        if item.node == node and made and made.expression and made.column not in {c.name for c in columns}:
-            found = at_path(columns_known(node, columns), made.expression.split("."))
-            yield KnownColumn(node, made.column, found.type if found else "timestamp")
+        watermark = item.watermark
+        if (
+            item.node == node
+            and watermark
+            and watermark.expression
+            and watermark.column not in {c.name for c in columns}
+        ):
+            place_or_node = at_path(columns_known(node, columns), watermark.expression.split("."))
+            yield KnownColumn(node, watermark.column, place_or_node.type if place_or_node else "timestamp")
 
 
 def columns_known(node: str, columns: Iterable[Column]) -> list[KnownColumn]:
@@ -106,15 +111,15 @@ def header_place(text: str, place: Location) -> tuple[Yaml, HeaderPlace] | None:
     line = text.split("\n")[place.line - 1]
     if header is None or line[: place.column - 1].rpartition(" #")[1] or not header.keys:
         return None
-    found: tuple[tuple[int, int], Path, bool] | None = None
+    place_or_node: tuple[tuple[int, int], Path, bool] | None = None
     for places, is_key in ((header.values, False), (header.keys, True)):  # a mapping begins with its first key
         for path, at in places.items():
             spot = (at.line, at.column)
-            if path and spot <= (place.line, place.column) and (found is None or spot >= found[0]):
-                found = (spot, path, is_key)
-    if found is None:
+            if path and spot <= (place.line, place.column) and (place_or_node is None or spot >= place_or_node[0]):
+                place_or_node = (spot, path, is_key)
+    if place_or_node is None:
         return None
-    spot, path, is_key = found
+    spot, path, is_key = place_or_node
     if is_key and (spot[0] != place.line or place.column > spot[1] + len(str(path[-1]))):
         return None
     return header, HeaderPlace(path, is_key, str(path[-1]) if is_key else range_word(line, place.column - 1).strip("."))
@@ -129,12 +134,12 @@ def _header(text: str, file: str) -> Yaml | None:
 def meaning(opened: OpenProject, model: Model, header: Yaml, place: HeaderPlace) -> HeaderWord | None:
     """Return what a word of a header means; None: it is a text for people, or nothing that is known."""
     names = [part for part in place.path if isinstance(part, str)]
-    key, _, named = schema_at(names)
+    key, _, named_by_user = schema_at(names)
     if not place.is_key:
         return _of_value(opened, model, header, place, names) or _choice(key)
-    if named:
+    if named_by_user:
         top, *rest = names
-        return _named(opened, model, top, place.word) if rest == [place.word] else None
+        return _named_word(opened, model, top, place.word) if rest == [place.word] else None
     return HeaderWord(key=key) if key else None
 
 
@@ -145,10 +150,10 @@ def _of_value(
     if top == "streams":
         return _in_stream(opened, model, names, place.word)
     if top == "windows":
-        return _known(one for item in model.inputs for one in _of_input(opened, model, item.node, place.word))
+        return _word_of(one for item in model.inputs for one in _of_input(opened, model, item.node, place.word))
     if last in {"to", "field"}:
         return _related(opened, header, place, last)
-    return _known(_found(columns_known("", model.columns), place.word)) if last in OF_OUTPUT else None
+    return _word_of(_columns_at(columns_known("", model.columns), place.word)) if last in OF_OUTPUT else None
 
 
 def _choice(key: ConfigKey | None) -> HeaderWord | None:
@@ -164,26 +169,26 @@ def schema_at(names: Sequence[str]) -> tuple[ConfigKey | None, ConfigBlock | Non
     """
     block: ConfigBlock | None = BLOCKS["model"]
     key: ConfigKey | None = None
-    named = user = False
+    named_by_user = user = False
     for name in names:
-        user = named
-        if named:
-            named, key = False, None
+        user = named_by_user
+        if named_by_user:
+            named_by_user, key = False, None
             continue
         key = next((one for one in block.keys if one.name == name), None) if block else None
         if key is None:
             return None, None, False
-        named = key.form in _OF_USER or ValueForm.BY_NAME in (key.form, *key.also)
+        named_by_user = key.form in _OF_USER or ValueForm.BY_NAME in (key.form, *key.also)
         block = BLOCKS["data_test"] if key.form is ValueForm.TESTS else BLOCKS.get(key.block)
-    return key, None if named else block, user
+    return key, None if named_by_user else block, user
 
 
-def _named(opened: OpenProject, model: Model, top: str, name: str) -> HeaderWord | None:
+def _named_word(opened: OpenProject, model: Model, top: str, name: str) -> HeaderWord | None:
     if top == "streams":
         return _node(opened, name)
     if top == "windows" and name in model.windows:
         return HeaderWord(window=name)
-    return _known(_found(columns_known("", model.columns), name)) if top == "columns" else None
+    return _word_of(_columns_at(columns_known("", model.columns), name)) if top == "columns" else None
 
 
 def _node(opened: OpenProject, name: str) -> HeaderWord | None:
@@ -194,23 +199,23 @@ def _node(opened: OpenProject, name: str) -> HeaderWord | None:
 def _in_stream(opened: OpenProject, model: Model, names: list[str], word: str) -> HeaderWord | None:
     if len(names) == 1:
         return _node(opened, word)
-    found = _node(opened, names[1])
-    if found is None or names[-1] not in OF_STREAM:
+    place_or_node = _node(opened, names[1])
+    if place_or_node is None or names[-1] not in OF_STREAM:
         return None
-    return _known(_of_input(opened, model, found.node, word))
+    return _word_of(_of_input(opened, model, place_or_node.node, word))
 
 
 def _of_input(opened: OpenProject, model: Model, node: str, word: str) -> list[KnownColumn]:
-    return _found(list(input_columns(opened, model, node)), word)
+    return _columns_at(list(input_columns(opened, model, node)), word)
 
 
-def _found(columns: list[KnownColumn], word: str) -> list[KnownColumn]:
-    found = at_path(columns, word.split(".")) if word else None
-    return [found] if found else []
+def _columns_at(columns: list[KnownColumn], word: str) -> list[KnownColumn]:
+    place_or_node = at_path(columns, word.split(".")) if word else None
+    return [place_or_node] if place_or_node else []
 
 
-def _known(found: Any) -> HeaderWord | None:
-    return next((HeaderWord(column=one) for one in found), None)
+def _word_of(place_or_node: Any) -> HeaderWord | None:
+    return next((HeaderWord(column=one) for one in place_or_node), None)
 
 
 def _related(opened: OpenProject, header: Yaml, place: HeaderPlace, last: str) -> HeaderWord | None:
@@ -225,4 +230,4 @@ def _related(opened: OpenProject, header: Yaml, place: HeaderPlace, last: str) -
     )
     if to is None or last == "to":
         return to
-    return _known(_found(columns_known(to.node, columns_of(opened, to.node)), place.word))
+    return _word_of(_columns_at(columns_known(to.node, columns_of(opened, to.node)), place.word))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from engine.docs.site.last_run import last_run
-from engine.secrets import scrub
+from engine.secrets.scrubber import scrub
 
 _NUMBERS = ("rows_in", "rows_out", "late", "duplicates", "quarantined", "state_rows")
 _MOST_TEXT = 200

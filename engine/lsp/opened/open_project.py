@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engine.api import Project
-from engine.api.unused_memory import give_back
+from engine.api.unused_memory import release_unused_memory
 from engine.compile import Manifest, Model
 from engine.compile.pipeline.edited_model import EditedModel, Neighbours, neighbours
 from engine.errors import Diagnostic, EngineError, Location
@@ -38,7 +38,7 @@ class OpenProject:
     texts: dict[str, str] = field(default_factory=dict)
     edited: dict[str, EditedModel] = field(default_factory=dict)
     failure: tuple[Diagnostic, ...] = ()
-    _known: Neighbours | None = None
+    _neighbours: Neighbours | None = None
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     @property
@@ -48,7 +48,7 @@ class OpenProject:
     @property
     def compiled(self) -> Compiled | None:
         """The project as it was compiled last; None: it never was."""
-        return self._known.compiled if self._known else None
+        return self._neighbours.compiled if self._neighbours else None
 
     @property
     def manifest(self) -> Manifest:
@@ -87,15 +87,15 @@ class OpenProject:
         except EngineError as error:
             self.failure = error.diagnostics
             return
-        known = neighbours(compiled, cached, self.project.vars)
+        compiled_neighbours = neighbours(compiled, cached, self.project.vars)
         with self._lock:
             self.failure = ()
-            self._known = known
+            self._neighbours = compiled_neighbours
             for file in [file for file in self.edited if file not in self.texts]:
                 del self.edited[file]
         # What was known before goes at once: left to chance, memory is in pieces after hundreds of compilations.
-        del compiled, known
-        give_back()
+        del compiled, compiled_neighbours
+        release_unused_memory()
 
     def compiled_with(self, texts: Mapping[str, str], moved: Mapping[str, str] | None = None) -> Compiled:
         """Compile the project with other texts, or names of files, which nothing keeps.
@@ -132,11 +132,11 @@ class OpenProject:
 
     def names_of_test(self, file: str) -> QueryNames | None:
         """Return the names in the SQL of a singular test; None: it is none, or cannot be read."""
-        known = self._known
-        if known is None or file not in dict(known.compiled.project.singular):
+        compiled_neighbours = self._neighbours
+        if compiled_neighbours is None or file not in dict(compiled_neighbours.compiled.project.singular):
             return None
         with suppress(EngineError):
-            return known.test_names(file, self.text(file))
+            return compiled_neighbours.test_names(file, self.text(file))
         return None
 
     def compile_model(self, file: str) -> EditedModel | None:
@@ -162,11 +162,13 @@ class OpenProject:
             EngineError: a template or the model takes too much.
         """
         with self._lock:
-            known = self._known
-        if known is None or not known.kept:
+            compiled_neighbours = self._neighbours
+        if compiled_neighbours is None or not compiled_neighbours.cached_models:
             return None
-        model = next((model for model in known.compiled.project.models if model.file == file), None)
-        return known.compile(ModelText(model.name, file, model.folders, text)) if model is not None else None
+        model = next((model for model in compiled_neighbours.compiled.project.models if model.file == file), None)
+        return (
+            compiled_neighbours.compile(ModelText(model.name, file, model.folders, text)) if model is not None else None
+        )
 
     def model_of(self, file: str) -> Model | None:
         if file in self.edited:
@@ -175,15 +177,15 @@ class OpenProject:
 
     def diagnostics(self) -> Mapping[str, list[Diagnostic]]:
         """Return all findings by file; those without a place belong to project.yml."""
-        found: dict[str, list[Diagnostic]] = {}
+        by_file: dict[str, list[Diagnostic]] = {}
         for finding in (*self.failure, *self.manifest.diagnostics):
             place = finding.location or Location("project.yml")
-            known = self.edited.get(place.file)
+            compiled_neighbours = self.edited.get(place.file)
             # A model that was compiled on its own since has its own findings.
-            if known is None or finding.node != known.model.name:
-                found.setdefault(place.file, []).append(finding)
+            if compiled_neighbours is None or finding.node != compiled_neighbours.model.name:
+                by_file.setdefault(place.file, []).append(finding)
         for edited in self.edited.values():
             for finding in edited.problems:
                 place = finding.location or Location(edited.model.file)
-                found.setdefault(place.file, []).append(finding)
-        return {file: list(dict.fromkeys(findings)) for file, findings in found.items()}
+                by_file.setdefault(place.file, []).append(finding)
+        return {file: list(dict.fromkeys(findings)) for file, findings in by_file.items()}

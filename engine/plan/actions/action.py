@@ -95,14 +95,14 @@ class Unread:
     """What an input has that its reader has not read.
 
     Attributes:
-        what: `files`, `snapshots`, `offsets` or `tables`; empty: only the system behind it knows.
+        unit: `files`, `snapshots`, `offsets` or `tables`; empty: only the system behind it knows.
         present: how many there are now, where nodes before it will add some; else None.
         oldest_at: when the oldest of those that are there now came to be, in seconds since 1970: modification time of a
             file, commit time of a snapshot; None: not known, or there is none.
     """
 
     name: str
-    what: str = ""
+    unit: str = ""
     count: int | None = None
     names: tuple[str, ...] = ()
     rows: int | None = None
@@ -160,7 +160,7 @@ class Plan:
 _NEW = {
     ActionKind.CREATE: "creates the table",
     ActionKind.EMPTY: "creates the table without rows",
-    ActionKind.RESET: "keeps the rows of the table and adds what the new checkpoint reads",
+    ActionKind.RESET: "keeps the rows of the table and adds the rows that the new checkpoint reads",
 }
 
 
@@ -193,8 +193,8 @@ def _of_stream(model: Model, every: str) -> str:
 def _of_batch(model: Model, every: str, choice: RefreshChoice | None, *, edited: bool) -> str:
     write = model.write
     if write.history:
-        what = "changes" if write.history is History.CHANGES else "versions"
-        return f"appends {what} of rows by {', '.join(write.unique_key)}"
+        appended = "changes" if write.history is History.CHANGES else "versions"
+        return f"appends {appended} of rows by {', '.join(write.unique_key)}"
     if write.overwrite is Overwrite.PARTITIONS:
         return "replaces the partitions that the query returns"
     if edited or write.refresh is Refresh.FULL or (choice is not None and choice.way is Way.FULL):
@@ -209,15 +209,17 @@ _SHOWN = 20
 
 def refused_build(manifest: Manifest, plan: Plan) -> EngineError | None:
     """Return all that forbids a build, with what would be built without it; None: nothing forbids it."""
-    found = plan.refusals
-    if not found:
+    refusals = plan.refusals
+    if not refusals:
         return None
     rejected = [node for node in plan.rejected() if isinstance(manifest.nodes[node], Model)]
-    others = list(_others(manifest, plan, rejected))
-    return EngineError.of((*found, _left_out(rejected, others)) if rejected and others else found)
+    buildable = list(_buildable_models(manifest, plan, rejected))
+    return EngineError.from_diagnostics(
+        (*refusals, _left_out(rejected, buildable)) if rejected and buildable else refusals
+    )
 
 
-def _others(manifest: Manifest, plan: Plan, rejected: list[str]) -> Iterable[str]:
+def _buildable_models(manifest: Manifest, plan: Plan, rejected: list[str]) -> Iterable[str]:
     parents = {node: set(manifest.parents(node)) for node in manifest.order}
     for node, action in plan.actions.items():
         if action.unchanged or not isinstance(manifest.nodes[node], Model):
@@ -226,33 +228,33 @@ def _others(manifest: Manifest, plan: Plan, rejected: list[str]) -> Iterable[str
             yield node
 
 
-def _left_out(rejected: list[str], others: list[str]) -> Diagnostic:
-    names = [node.partition(".")[2] for node in others]
-    shown = ", ".join(names[:_SHOWN]) + (f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else "")
+def _left_out(rejected: list[str], buildable: list[str]) -> Diagnostic:
+    names = [node.partition(".")[2] for node in buildable]
+    names_in_text = ", ".join(names[:_SHOWN]) + (f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else "")
     without = " ".join(f"{node.partition('.')[2]}+" for node in rejected)
     number = f"{len(rejected)} model{' is' if len(rejected) == 1 else 's are'} rejected"
-    message = f"nothing was started, because {number}; without that this would be built: {shown}"
+    message = f"nothing was started, because {number}; without that this would be built: {names_in_text}"
     return Diagnostic("build-rejected", message, f"To build the others add: --exclude {without}", Level.NOTE)
 
 
 def run_order(manifest: Manifest, nodes: Iterable[str]) -> list[str]:
     """The selected nodes in order: each model after its unit tests, before its data tests (as early as possible)."""
-    chosen = {i for i in nodes if not isinstance(n := manifest.nodes[i], Model) or n.in_catalog}
+    selected = {i for i in nodes if not isinstance(n := manifest.nodes[i], Model) or n.in_catalog}
     units: dict[str, list[str]] = {}
     for node in manifest.order:
-        if node in chosen and isinstance(unit := manifest.nodes[node], UnitTest):
+        if node in selected and isinstance(unit := manifest.nodes[node], UnitTest):
             units.setdefault(unit.model, []).append(node)
-    tests = [t for t in manifest.order if t in chosen and isinstance(manifest.nodes[t], DataTest)]
+    tests = [t for t in manifest.order if t in selected and isinstance(manifest.nodes[t], DataTest)]
     # Those of sources come before what reads the sources.
-    order = [t for t in tests if _is_of_sources(manifest, t) and not set(manifest.parents(t)) & chosen]
+    order = [t for t in tests if _is_of_sources(manifest, t) and not set(manifest.parents(t)) & selected]
     placed: set[str] = set(order)
     for node in manifest.order:
-        if node not in chosen:
+        if node not in selected:
             order += units.get(node, ())
         elif node not in tests and not isinstance(manifest.nodes[node], UnitTest):
             order += [*units.get(node, ()), node]
             placed.add(node)
-            ready = [t for t in tests if t not in placed and not (set(manifest.parents(t)) & chosen) - placed]
+            ready = [t for t in tests if t not in placed and not (set(manifest.parents(t)) & selected) - placed]
             order += ready
             placed.update(ready)
     return order + [t for t in tests if t not in placed]

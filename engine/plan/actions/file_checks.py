@@ -30,44 +30,49 @@ class FileDifferences:
 
     Attributes:
         missing: listed to be read, and gone.
-        gone: all that are gone, with the time that was noted.
+        deleted: all that are gone, with the time that was noted.
         changed: the rows that the table has are of another time than the file's: both times.
         unwritten: other than when they were listed, by URI with their time; nothing of them is in the table.
     """
 
     missing: list[str] = field(default_factory=list)
-    gone: list[tuple[str, int]] = field(default_factory=list)
+    deleted: list[tuple[str, int]] = field(default_factory=list)
     changed: list[tuple[str, int, int]] = field(default_factory=list)
     unwritten: dict[str, int] = field(default_factory=dict)
 
 
-def file_faults(manifest: Manifest, model: Model, known: DeployedModel, deployed: Deployed) -> Iterator[Diagnostic]:
-    checkpoint, recorded = known.checkpoint, known.writer.recorded if known.writer is not None else None
-    if checkpoint is None or recorded is None:
+def file_faults(
+    manifest: Manifest, model: Model, deployed_model: DeployedModel, deployed: Deployed
+) -> Iterator[Diagnostic]:
+    checkpoint, recorded_sources = (
+        deployed_model.checkpoint,
+        deployed_model.writer.recorded_sources if deployed_model.writer is not None else None,
+    )
+    if checkpoint is None or recorded_sources is None:
         return
-    written = _written(known, checkpoint)
+    written = _written(deployed_model, checkpoint)
     numbers: dict[str, list[int]] = {}
-    for stream in with_present_names(recorded.streams, deployed.streams.get(model.id, ())):
+    for stream in with_present_names(recorded_sources.streams, deployed.streams.get(model.id, ())):
         numbers.setdefault(stream.node, []).append(stream.number)
     for node_id, some in numbers.items():
-        node, there = manifest.nodes.get(node_id), deployed.sources.get(node_id)
-        if not isinstance(node, Source) or there is None or there.files is None:
+        node, deployed_source = manifest.nodes.get(node_id), deployed.sources.get(node_id)
+        if not isinstance(node, Source) or deployed_source is None or deployed_source.files is None:
             continue
-        now = {file.uri: file.modified for file in there.files}
-        found = [
+        now = {file.uri: file.modified for file in deployed_source.files}
+        differences_by_log = [
             compared(log.files, checkpoint.accepted, now.get, log.read_to, log.started_to if written else log.read_to)
             for log in checkpoint.logs or ()
             if log.source in some
         ]
-        if missing := [uri for one in found for uri in one.missing]:
+        if missing := [uri for one in differences_by_log for uri in one.missing]:
             yield missing_files(model, deployed.root, missing)
-        changed = [file for one in found for file in one.changed]
+        changed = [file for one in differences_by_log for file in one.changed]
         if changed and (fault := changed_files(model, node.spec, deployed.root, changed)).is_error:
             yield fault
 
 
-def _written(known: DeployedModel, checkpoint: CheckpointFacts) -> bool:
-    state, table = known.state, known.written
+def _written(deployed_model: DeployedModel, checkpoint: CheckpointFacts) -> bool:
+    state, table = deployed_model.state, deployed_model.written
     if state is None or table is None or checkpoint.started is None:
         return False
     reached = committed_batch(table.history, state)
@@ -89,19 +94,19 @@ def compared(
         read_to: the last entry that a committed micro-batch reads.
         written_to: the last entry whose rows are in the table.
     """
-    found = FileDifferences()
+    differences = FileDifferences()
     for file in files:
         uri = local_paths.decoded(file.uri)
         time, noted = now(uri), accepted.get(uri, file.modified)
         if time is None:
-            found.gone.append((uri, noted))
+            differences.deleted.append((uri, noted))
             if file.entry > read_to:
-                found.missing.append(uri)
+                differences.missing.append(uri)
         elif time != noted and file.entry <= written_to:
-            found.changed.append((uri, noted, time))
+            differences.changed.append((uri, noted, time))
         elif time != noted:
-            found.unwritten[uri] = time
-    return found
+            differences.unwritten[uri] = time
+    return differences
 
 
 def missing_files(model: Model, root: Path, uris: Sequence[str]) -> Diagnostic:
@@ -132,13 +137,13 @@ def changed_files(model: Model, spec: SourceSpec, root: Path, files: Sequence[tu
 
 
 def some_files(uris: Iterable[str], root: Path) -> str:
-    known = [uri.removeprefix(f"{local_paths.hadoop(root)}/") for uri in uris]
-    more = f" and {len(known) - _SHOWN:,} more" if len(known) > _SHOWN else ""
-    return ", ".join(known[:_SHOWN]) + more
+    short_names = [uri.removeprefix(f"{local_paths.hadoop(root)}/") for uri in uris]
+    more = f" and {len(short_names) - _SHOWN:,} more" if len(short_names) > _SHOWN else ""
+    return ", ".join(short_names[:_SHOWN]) + more
 
 
-def number(count: int, what: str) -> str:
-    return f"{count:,} {what}{'' if count == 1 else 's'}"
+def number(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def _times(noted: int, now: int) -> str:

@@ -14,25 +14,25 @@ from engine.plan.history_edits import protected
 DOWNSTREAM_STOPS, FILES_GONE = "downstream-stops", "files-gone"
 
 
-def rebuilds(known: DeployedModel, options: PlanOptions) -> bool:
+def rebuilds(deployed_model: DeployedModel, options: PlanOptions) -> bool:
     if options.full_refresh:
         return True
     given_up = options.discard_refresh or options.empty or options.reset is not None
-    return known.refresh is not None and not given_up
+    return deployed_model.refresh is not None and not given_up
 
 
-def refresh_reasons(known: DeployedModel, options: PlanOptions) -> tuple[str, ...]:
-    if known.refresh is None or options.full_refresh or not rebuilds(known, options):
+def refresh_reasons(deployed_model: DeployedModel, options: PlanOptions) -> tuple[str, ...]:
+    if deployed_model.refresh is None or options.full_refresh or not rebuilds(deployed_model, options):
         return ()
-    return (f"the full refresh of {known.refresh.at} (UTC) was not finished",)
+    return (f"the full refresh of {deployed_model.refresh.at} (UTC) was not finished",)
 
 
 def rebuilt_first(
     manifest: Manifest, model: Model, rebuilt: Collection[str], deployed: Deployed
 ) -> Iterator[Diagnostic]:
     for item in model.inputs:
-        node, known = manifest.nodes[item.node], deployed.models.get(item.node)
-        if not item.stream or item.node in rebuilt or known is None or known.refresh is None:
+        node, deployed_model = manifest.nodes[item.node], deployed.models.get(item.node)
+        if not item.stream or item.node in rebuilt or deployed_model is None or deployed_model.refresh is None:
             continue
         message = f"the full refresh of '{node.name}', which '{model.name}' streams from, was not finished"
         hint = f"Select both: engine build -s {node.name}+. To keep the tables as they are: --discard-refresh"
@@ -86,9 +86,9 @@ def _stopped(manifest: Manifest, model: Model, rebuilt: Collection[str], built: 
 
 
 def _stopping(model: Model, names: Sequence[str]) -> Diagnostic:
-    one, shown = len(names) == 1, ", ".join(f"'{name}'" for name in names)
+    one, quoted_names = len(names) == 1, ", ".join(f"'{name}'" for name in names)
     rebuilt = model.name
-    message = f"{shown} {'streams' if one else 'stream'} from '{rebuilt}' and cannot resume once that is rebuilt"
+    message = f"{quoted_names} {'streams' if one else 'stream'} from '{rebuilt}' and cannot resume once that is rebuilt"
     hint = (
         f"Rebuild {'it' if one else 'them'} too (-f -s {rebuilt}+), make '{rebuilt}' a static input (remove it from "
         f"'streams:'), or accept that {'it stops' if one else 'they stop'}: --accept {DOWNSTREAM_STOPS}"

@@ -16,28 +16,32 @@ from engine.plan.actions.action import ActionKind, PlanOptions, Reset
 from engine.plan.actions.refresh_checks import FILES_GONE, files_gone
 from engine.plan.deployed.deployed_facts import Deployed, DeployedModel
 from engine.plan.new_checkpoint import EARLIEST, NOW, OPEN_WINDOWS, rewritten, totals
-from engine.sources import answers_of
+from engine.sources import source_traits
 from engine.sources.spec import milliseconds
 from engine.state import ModelState
 
 
-def topic_faults(manifest: Manifest, model: Model, known: DeployedModel, deployed: Deployed) -> Iterator[Diagnostic]:
-    if known.state is None or known.checkpoint is None:
+def topic_faults(
+    manifest: Manifest, model: Model, deployed_model: DeployedModel, deployed: Deployed
+) -> Iterator[Diagnostic]:
+    if deployed_model.state is None or deployed_model.checkpoint is None:
         return
     for item in model.inputs:
         node, source = manifest.nodes[item.node], deployed.sources.get(item.node)
         if not item.stream or not isinstance(node, Source) or source is None or source.topics is None:
             continue
-        remembered = known.state.sources.get(node.id, {})
+        remembered = deployed_model.state.sources.get(node.id, {})
         try:
-            answers_of(node.spec.format).resumption(node.spec, remembered, known.checkpoint.positions, source.topics)
+            source_traits(node.spec.format).resumption(
+                node.spec, remembered, deployed_model.checkpoint.positions, source.topics
+            )
         except StateError as error:
             for one in error.diagnostics:
-                found = of_reader(one, model, node)
-                yield _with_reset(found, model) if keeps_rows(manifest, model, known, deployed) else found
+                fault = of_reader(one, model, node)
+                yield _with_reset(fault, model) if keeps_rows(manifest, model, deployed_model, deployed) else fault
 
 
-def keeps_rows(manifest: Manifest, model: Model, known: DeployedModel, deployed: Deployed) -> bool:
+def keeps_rows(manifest: Manifest, model: Model, deployed_model: DeployedModel, deployed: Deployed) -> bool:
     """Return whether a stream can read its sources from the first records on into the rows that its table has.
 
     All of its topics were created since it last started: none of their records can be in the table. Totals that have
@@ -45,29 +49,31 @@ def keeps_rows(manifest: Manifest, model: Model, known: DeployedModel, deployed:
     """
     if rewritten(model) or totals(manifest, model):
         return False
-    return all_new(manifest, model, known, deployed)
+    return all_new(manifest, model, deployed_model, deployed)
 
 
-def all_new(manifest: Manifest, model: Model, known: DeployedModel, deployed: Deployed) -> bool:
+def all_new(manifest: Manifest, model: Model, deployed_model: DeployedModel, deployed: Deployed) -> bool:
     streams = [item.node for item in model.inputs if item.stream]
-    return known.state is not None and all(_is_new(manifest, node, known.state, deployed) for node in streams)
+    return deployed_model.state is not None and all(
+        _is_new(manifest, node, deployed_model.state, deployed) for node in streams
+    )
 
 
 def _is_new(manifest: Manifest, id_: str, state: ModelState, deployed: Deployed) -> bool:
     node, source = manifest.nodes[id_], deployed.sources.get(id_)
     if not isinstance(node, Source) or source is None or source.topics is None:
         return False
-    return answers_of(node.spec.format).is_new(state.sources.get(id_, {}), source.topics)
+    return source_traits(node.spec.format).is_new(state.sources.get(id_, {}), source.topics)
 
 
-def _with_reset(found: Diagnostic, model: Model) -> Diagnostic:
+def _with_reset(fault: Diagnostic, model: Model) -> Diagnostic:
     command = f"engine build -s {model.name} --reset-checkpoint {EARLIEST}"
-    return replace(found, hint=f"{found.hint}. Or keep the rows and add those of the new topic: {command}")
+    return replace(fault, hint=f"{fault.hint}. Or keep the rows and add the rows of the new topic: {command}")
 
 
-def of_reader(found: Diagnostic, model: Model, source: Source) -> Diagnostic:
-    message, hint = (text.replace("<model>", model.name) for text in (found.message, found.hint))
-    return replace(found, message=message, hint=hint, node=model.name).at(source.location)
+def of_reader(fault: Diagnostic, model: Model, source: Source) -> Diagnostic:
+    message, hint = (text.replace("<model>", model.name) for text in (fault.message, fault.hint))
+    return replace(fault, message=message, hint=hint, node=model.name).at(source.location)
 
 
 def reset_of(text: str) -> Reset:
@@ -90,12 +96,17 @@ def reset_of(text: str) -> Reset:
 
 
 def reset_of_model(
-    manifest: Manifest, model: Model, known: DeployedModel, deployed: Deployed, options: PlanOptions, kind: ActionKind
+    manifest: Manifest,
+    model: Model,
+    deployed_model: DeployedModel,
+    deployed: Deployed,
+    options: PlanOptions,
+    kind: ActionKind,
 ) -> tuple[list[Diagnostic], int | None]:
     """Return why a stream cannot be reset, and from which event time on it is read again (`Action.events_from`)."""
     if options.reset is None or not model.streaming:
         return [], None
-    faults = [*reset_refusals(manifest, model, options.reset, new=all_new(manifest, model, known, deployed))]
+    faults = [*reset_refusals(manifest, model, options.reset, new=all_new(manifest, model, deployed_model, deployed))]
     if kind is not ActionKind.RESET or not options.reset.windows:
         return faults, None
     if FILES_GONE not in options.accept:
@@ -103,7 +114,7 @@ def reset_of_model(
     # The query is read for it.
     from engine.plan.edits.open_windows import first_open
 
-    begin = first_open(model, known)
+    begin = first_open(model, deployed_model)
     return (faults, begin) if isinstance(begin, int) else ([*faults, begin], None)
 
 
@@ -118,7 +129,7 @@ def reset_refusals(manifest: Manifest, model: Model, reset: Reset, *, new: bool 
     if not reset.gap and not reset.windows and not model.write.unique_key and not rewritten and not new:
         message = f"rows that {model.relation} already has would be added again"
         hint = (
-            "Only models with a 'unique_key' can read rows again. Continue with new data (--reset-checkpoint now), "
+            "Only models with a 'unique_key' can re-read rows. Continue with new data (--reset-checkpoint now), "
             f"or rebuild the table: engine build -f -s {model.name}"
         )
         yield Diagnostic("reset-duplicates", message, hint, node=model.name, location=place)
@@ -136,7 +147,7 @@ def _shrinking(model: Model, *, rewritten: bool, again: bool) -> Diagnostic:
     message += f" in {model.relation}"
     if rewritten:
         message = f"{model.relation} is rewritten from the state of '{model.name}' in each micro-batch (output_mode: "
-        message += "complete): rows that are not read again would be missing"
+        message += "complete): rows that are not re-read would be missing"
     hint = f"Rebuild the table: engine build -f -s {model.name}"
     if again:
         hint = f"Read all records again (--reset-checkpoint {EARLIEST}), or rebuild it: engine build -f -s {model.name}"

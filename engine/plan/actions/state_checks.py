@@ -38,9 +38,9 @@ def waits(model: Model) -> bool:
 
 
 def decided_by_tests(manifest: Manifest, nodes: Iterable[str]) -> list[Model]:
-    chosen = set(nodes)
-    found = {test.model for i in chosen if isinstance(test := manifest.nodes[i], DataTest)} - chosen
-    return [model for i in sorted(found) if isinstance(model := manifest.nodes[i], Model) and waits(model)]
+    selected_ids = set(nodes)
+    tested = {test.model for i in selected_ids if isinstance(test := manifest.nodes[i], DataTest)} - selected_ids
+    return [model for i in sorted(tested) if isinstance(model := manifest.nodes[i], Model) and waits(model)]
 
 
 def deciding(manifest: Manifest, model: Model) -> frozenset[str]:
@@ -64,7 +64,7 @@ def staged_fault(model: Model, staged: TableFacts, main: TableFacts | None) -> D
     if main is None or not main.history or STAGED_LAYOUT in staged.properties:
         # A replacement of the whole table waits for itself alone.
         return None
-    base = next((snapshot.id for snapshot in staged.history if snapshot.id in staged.shown), None)
+    base = next((snapshot.id for snapshot in staged.history if snapshot.id in staged.published_snapshots), None)
     if base is not None and not main.holds(base):
         message = (
             f"{model.relation} was set back by others while rows of '{model.name}' wait for its tests: those follow "
@@ -101,22 +101,22 @@ _NOT_OURS = "Give the model another 'alias', or drop {0} if nobody needs it."
 _BACKUP = "Restore the missing part from a backup, or " + REBUILD
 
 
-def table_faults(model: Model, kind: ActionKind, known: DeployedModel) -> Iterator[Diagnostic]:
-    state, table = known.state, known.table
+def table_faults(model: Model, kind: ActionKind, deployed_model: DeployedModel) -> Iterator[Diagnostic]:
+    state, table = deployed_model.state, deployed_model.table
     try:
-        begun = state is not None and (state.phase is Phase.PUBLISHED or not model.streaming)
-        if kind not in {ActionKind.REFRESH, ActionKind.RESET} and not begun:
+        has_begun = state is not None and (state.phase is Phase.PUBLISHED or not model.streaming)
+        if kind not in {ActionKind.REFRESH, ActionKind.RESET} and not has_begun:
             fresh(model, table)
         if table is not None and (not model.streaming or kind in {ActionKind.REFRESH, ActionKind.RESET}):
             check_ours(model, table, state)
         if kind is ActionKind.RESUME and state is not None:
-            check_table(model, state, known.checkpoint or CheckpointFacts(Path()), known.written)
+            check_table(model, state, deployed_model.checkpoint or CheckpointFacts(Path()), deployed_model.written)
     except StateError as error:
         yield from (diagnostic.at(Location(model.file), model.name) for diagnostic in error.diagnostics)
-    staged = known.written is not None and STAGED in known.written.branches
-    if model.in_catalog and staged and kind is not ActionKind.REFRESH and known.written is not None:
-        wanted = model.streaming or waits(model) or model.write.overwrite is Overwrite.PARTITIONS
-        if wanted and (fault := staged_fault(model, known.written, known.table)) is not None:
+    staged = deployed_model.written is not None and STAGED in deployed_model.written.branches
+    if model.in_catalog and staged and kind is not ActionKind.REFRESH and deployed_model.written is not None:
+        stages_rows = model.streaming or waits(model) or model.write.overwrite is Overwrite.PARTITIONS
+        if stages_rows and (fault := staged_fault(model, deployed_model.written, deployed_model.table)) is not None:
             yield fault
 
 
@@ -190,8 +190,8 @@ def _check_alone(model: Model, state: ModelState, table: TableFacts) -> None:
     ours = [s for s in commits if s.marker("batch-id") is not None and not (s.erases or s.backfills)]
     numbers = [whole_number(s.marker("batch-id") or "") for s in ours]
     batches = [NO_BATCH if number is None else number for number in numbers]
-    known = not ours or state.batch is None or ours[0].id == state.snapshot or batches[0] > state.batch
-    if known and len(set(batches)) == len(batches):
+    follows_state = not ours or state.batch is None or ours[0].id == state.snapshot or batches[0] > state.batch
+    if follows_state and len(set(batches)) == len(batches):
         return
     message = (
         f"{model.relation} has a commit of micro-batch {batches[0]} (snapshot {ours[0].id}) that the state does not "
@@ -205,14 +205,14 @@ def _check_checkpoint(model: Model, state: ModelState, checkpoint: CheckpointFac
     ended = [b for b in (state.batch, committed_batch(table.history, state)) if b is not None]
     if state.query_id is None and not ended:
         return
-    found, started = checkpoint.query_id, checkpoint.started
-    ours = found is not None and state.query_id in {None, found}
+    query_id, started = checkpoint.query_id, checkpoint.started
+    ours = query_id is not None and state.query_id in {None, query_id}
     if ours and (not ended or (started is not None and started >= max(ended))):
         _check_logs(model, checkpoint, max(ended, default=-1))
         _check_offsets(model, state, checkpoint, table)
         return
     message = f"the checkpoint of {model.relation} in {checkpoint.path} is lost or damaged"
-    if found is not None and found != state.query_id:
+    if query_id is not None and query_id != state.query_id:
         message = f"the checkpoint in {checkpoint.path} belongs to another query than {model.relation}"
     hint = "Starting without it would write every row twice. " + _BACKUP.format(model.name)
     raise StateError("checkpoint-lost", message, hint, node=model.name)
@@ -221,13 +221,13 @@ def _check_checkpoint(model: Model, state: ModelState, checkpoint: CheckpointFac
 def _check_offsets(model: Model, state: ModelState, checkpoint: CheckpointFacts, table: TableFacts) -> None:
     """Check that Spark continues from the committed offsets; versions that recorded none are not checked."""
     committed = recorded_offsets(table.history, state)
-    for batch, found in checkpoint.ends.items():
-        recorded = state.ends.get(str(batch)) or [digest for digest in (committed.get(batch),) if digest]
-        if not recorded or found in recorded:
+    for batch, offsets_digest in checkpoint.ends.items():
+        recorded_digests = state.ends.get(str(batch)) or [digest for digest in (committed.get(batch),) if digest]
+        if not recorded_digests or offsets_digest in recorded_digests:
             continue
         message = (
-            f"{OFFSETS}/{batch} in {checkpoint.path} is not what micro-batch {batch} of {model.relation} was committed "
-            "with: the file was changed since"
+            f"{OFFSETS}/{batch} in {checkpoint.path} differs from the file with which micro-batch {batch} of "
+            f"{model.relation} was committed: it was changed since"
         )
         hint = "Continuing from it would read records twice or leave some out. " + _BACKUP.format(model.name)
         raise StateError("checkpoint-changed", message, hint, node=model.name)

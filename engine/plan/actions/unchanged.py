@@ -17,7 +17,7 @@ from engine.plan.deployed.deployed_facts import Deployed, DeployedModel
 from engine.plan.deployed.generations import committed_batch
 from engine.plan.refresh.batch_inputs import batch_positions, changed_table, changed_view, same_columns, volatile
 from engine.plan.refresh.refresh_choice import RefreshChoice, Way
-from engine.sources import answers_of
+from engine.sources import source_traits
 from engine.state import ModelState, Phase
 
 # Said where no comparison of the queries says more.
@@ -34,51 +34,51 @@ def work_left(
     choice: RefreshChoice | None = None,
 ) -> tuple[tuple[str, ...], bool]:
     """Return the work in sentences, and whether that is all that can be known; `choice` None: all, if changed."""
-    known = deployed.models.get(model.id, DeployedModel())
-    state = known.state
+    deployed_model = deployed.models.get(model.id, DeployedModel())
+    state = deployed_model.state
     if kind not in {ActionKind.RESUME, ActionKind.REBUILD} or state is None:
         return (), False
-    found = list(_of_any(model, known, state, deployed))
+    work = list(_of_any(model, deployed_model, state, deployed))
     if model.streaming:
-        found += _of_stream(manifest, model, known, state, deployed)
+        work += _of_stream(manifest, model, deployed_model, state, deployed)
         certain = all(item.count is not None for item in unread) and _same_sources(manifest, model, state, deployed)
-        return tuple(found), certain
-    changed, certain = _of_batch(manifest, model, known, state, deployed, choice)
+        return tuple(work), certain
+    changed, certain = _of_batch(manifest, model, deployed_model, state, deployed, choice)
     waits = any(not upstream[i.node].unchanged for i in model.inputs if i.node in upstream)
-    return (*found, *changed), certain and not waits
+    return (*work, *changed), certain and not waits
 
 
-def _of_any(model: Model, known: DeployedModel, state: ModelState, deployed: Deployed) -> Iterator[str]:
+def _of_any(model: Model, deployed_model: DeployedModel, state: ModelState, deployed: Deployed) -> Iterator[str]:
     if state.fingerprint != model.fingerprint:
         yield REWRITTEN
     if state.engine_version != __version__:
-        yield f"it was built by version {state.engine_version or 'unknown'} of the engine"
+        yield f"it was built by version {state.engine_version or 'unknown'} of Headrace"
     if state.spark_version != deployed.spark_version:
         yield f"it was built with Spark {state.spark_version or 'unknown'}"
-    if known.renaming is None and (state.model != model.name or state.environment != deployed.environment):
+    if deployed_model.renaming is None and (state.model != model.name or state.environment != deployed.environment):
         yield "it was built under another name, project or target"
-    if known.leftovers:
+    if deployed_model.leftovers:
         yield "will clean up after an interrupted build"
-    if known.table is not None and STAGED in known.table.branches:
+    if deployed_model.table is not None and STAGED in deployed_model.table.branches:
         yield "staged rows are not published"
-    if not described(model, known):
+    if not described(model, deployed_model):
         yield "its descriptions changed"
     if model.operation.explain:
         yield "it shows its plan (explain)"
 
 
 def _of_stream(
-    manifest: Manifest, model: Model, known: DeployedModel, state: ModelState, deployed: Deployed
+    manifest: Manifest, model: Model, deployed_model: DeployedModel, state: ModelState, deployed: Deployed
 ) -> Iterator[str]:
-    checkpoint, table = known.checkpoint, known.written
+    checkpoint, table = deployed_model.checkpoint, deployed_model.written
     if checkpoint is None:
         yield "its checkpoint is lost"
         return
-    done = checkpoint.committed == checkpoint.started == state.batch
-    if not done or checkpoint.query_id != state.query_id:
+    all_committed = checkpoint.committed == checkpoint.started == state.batch
+    if not all_committed or checkpoint.query_id != state.query_id:
         yield "a micro-batch was started and not finished"
     if checkpoint.watermark_moved and model.stateful and model.write.output_mode is not OutputMode.COMPLETE:
-        yield "the watermark has moved: what it has passed is still to be written"
+        yield "the watermark has moved: the windows that it has passed are still to be written"
     if table is None or table.uuid != state.uuid or not _whole(table, state):
         yield "its table is not as it was written"
     elif changed_properties(model, table):
@@ -92,9 +92,9 @@ def _of_stream(
 
 def _whole(table: TableFacts, state: ModelState) -> bool:
     reached = committed_batch(table.history, state)
-    known = state.snapshot is None or table.holds(state.snapshot)
+    has_snapshot = state.snapshot is None or table.holds(state.snapshot)
     return (
-        known
+        has_snapshot
         and has_columns(table, state)
         and (reached is None or (state.batch is not None and reached <= state.batch))
     )
@@ -125,7 +125,7 @@ def _same_sources(manifest: Manifest, model: Model, state: ModelState, deployed:
             continue
         if isinstance(node, Source) and source is not None and source.topics is not None:
             remembered = state.sources.get(node.id, {})
-            if not answers_of(node.spec.format).same_start(node.spec, remembered, source.topics):
+            if not source_traits(node.spec.format).same_start(node.spec, remembered, source.topics):
                 return False
             continue
         if isinstance(node, Source):
@@ -145,7 +145,7 @@ def _same_sources(manifest: Manifest, model: Model, state: ModelState, deployed:
 def _of_batch(
     manifest: Manifest,
     model: Model,
-    known: DeployedModel,
+    deployed_model: DeployedModel,
     state: ModelState,
     deployed: Deployed,
     choice: RefreshChoice | None,
@@ -155,23 +155,23 @@ def _of_batch(
         return ["a build of it was not finished"], True
     if model.computed_when_read:
         certain = all(_declared(manifest, item.node) for item in model.inputs)
-        found = [] if same_columns(state.inputs, inputs) else ["the columns of what it reads changed"]
-        return [*found, *filter(None, [changed_view(state, known.view)])], certain
-    found = []
+        work = [] if same_columns(state.inputs, inputs) else ["the columns of its inputs changed"]
+        return [*work, *filter(None, [changed_view(state, deployed_model.view)])], certain
+    work = []
     if volatile(manifest, model):
-        found.append("it reads the clock or draws random numbers")
-    found += filter(None, [changed_table(state, known.written)])
-    if known.table is not None and changed_properties(model, known.table):
-        found.append("its table properties changed")
+        work.append("it reads the clock or draws random numbers")
+    work += filter(None, [changed_table(state, deployed_model.written)])
+    if deployed_model.table is not None and changed_properties(model, deployed_model.table):
+        work.append("its table properties changed")
     names = {item.node: item.name for item in model.inputs}
     unknown = [node for node, position in inputs.items() if not _is_known(position)]
     if choice is not None and choice.way is Way.NOTHING:
-        return found, not unknown
+        return work, not unknown
     other = [n for n in {*inputs, *state.inputs} if n not in unknown and inputs.get(n) != state.inputs.get(n)]
-    found += [f"'{names.get(node, node.partition('.')[2])}' changed" for node in sorted(other)]
+    work += [f"'{names.get(node, node.partition('.')[2])}' changed" for node in sorted(other)]
     if choice is not None and other:
-        found += filter(None, [choice.compared if model.write.history else choice.shown])
-    return found, not unknown
+        work += filter(None, [choice.compared if model.write.history else choice.full_reason])
+    return work, not unknown
 
 
 def batch_inputs_now(manifest: Manifest, model: Model, deployed: Deployed) -> dict[str, Any]:
@@ -193,5 +193,5 @@ def _is_known(position: Any) -> bool:
 def _declared(manifest: Manifest, node_id: str) -> bool:
     node = manifest.nodes[node_id]
     if isinstance(node, Source):
-        return bool(node.spec.schema) or answers_of(node.spec.format).knows_columns
+        return bool(node.spec.schema) or source_traits(node.spec.format).knows_columns
     return not isinstance(node, Model) or all(_declared(manifest, item.node) for item in node.inputs)

@@ -13,7 +13,7 @@ from engine.plan.actions.action import Action, ActionKind, Unread, UnreadRecords
 from engine.plan.deployed.checkpoint_facts import CheckpointFacts, FileLog
 from engine.plan.deployed.deployed_facts import Deployed, DeployedModel
 from engine.plan.source_changes import StreamSource
-from engine.sources import answers_of
+from engine.sources import source_traits
 from engine.sources.files.listing import Listed
 
 _NAMES = 3
@@ -28,10 +28,10 @@ def unread_inputs(
 ) -> tuple[Unread, ...]:
     if kind is ActionKind.EMPTY:
         return ()
-    known = deployed.models.get(model.id, DeployedModel())
-    checkpoint = known.checkpoint if kind is ActionKind.RESUME else None
-    numbers = _numbers(known, deployed.streams.get(model.id, ()))
-    found = []
+    deployed_model = deployed.models.get(model.id, DeployedModel())
+    checkpoint = deployed_model.checkpoint if kind is ActionKind.RESUME else None
+    numbers = _numbers(deployed_model, deployed.streams.get(model.id, ()))
+    unread_items = []
     for item in model.inputs:
         node = manifest.nodes[item.node]
         if not item.stream:
@@ -39,36 +39,36 @@ def unread_inputs(
         source = deployed.sources.get(item.node)
         table = deployed.models.get(item.node, DeployedModel()).table
         if kind is ActionKind.RESET:
-            found.append(Unread(item.name))
+            unread_items.append(Unread(item.name))
         elif isinstance(node, Source) and source is not None and source.files is not None:
             began = kind is ActionKind.RESUME
             logs = _logs(checkpoint, numbers, item.node) if checkpoint is not None else None if began else ()
-            found.append(_files(item.name, source.files, logs))
+            unread_items.append(_files(item.name, source.files, logs))
         elif isinstance(node, Source) and source is not None and source.topics is not None:
-            unread = answers_of(node.spec.format).unread
+            unread = source_traits(node.spec.format).unread
             offsets = tuple(checkpoint.offsets) if checkpoint is not None else ()
             count = unread(source.topics, offsets) if checkpoint is not None else None
             records = UnreadRecords(node.spec, offsets, source.topics) if count else None
-            found.append(Unread(item.name, "offsets", count, records=records))
+            unread_items.append(Unread(item.name, "offsets", count, records=records))
         elif isinstance(node, Source):
-            found.append(_snapshots(item.name, source.table if source is not None else None, checkpoint))
+            unread_items.append(_snapshots(item.name, source.table if source is not None else None, checkpoint))
         elif (before := upstream.get(item.node)) is not None and not before.unchanged:
             present = _snapshots(item.name, table, checkpoint)
-            found.append(Unread(item.name, "snapshots", present=present.count, oldest_at=present.oldest_at))
+            unread_items.append(Unread(item.name, "snapshots", present=present.count, oldest_at=present.oldest_at))
         else:
-            found.append(_snapshots(item.name, table, checkpoint))
-    return tuple(found)
+            unread_items.append(_snapshots(item.name, table, checkpoint))
+    return tuple(unread_items)
 
 
-def _numbers(known: DeployedModel, now: Sequence[StreamSource]) -> Mapping[str, set[int]] | None:
+def _numbers(deployed_model: DeployedModel, now: Sequence[StreamSource]) -> Mapping[str, set[int]] | None:
     """The numbers of each source in a checkpoint, by the node that it is now; None: they are not recorded."""
-    recorded = known.writer.recorded if known.writer is not None else None
-    if recorded is None:
+    recorded_sources = deployed_model.writer.recorded_sources if deployed_model.writer is not None else None
+    if recorded_sources is None:
         return None
-    found: dict[str, set[int]] = {}
-    for stream in source_changes.with_present_names(recorded.streams, now):
-        found.setdefault(stream.node, set()).add(stream.number)
-    return found
+    numbers: dict[str, set[int]] = {}
+    for stream in source_changes.with_present_names(recorded_sources.streams, now):
+        numbers.setdefault(stream.node, set()).add(stream.number)
+    return numbers
 
 
 def _logs(checkpoint: CheckpointFacts, numbers: Mapping[str, set[int]] | None, node: str) -> Sequence[FileLog] | None:
@@ -122,5 +122,5 @@ def _first_at(snapshots: Sequence[SnapshotFacts]) -> float | None:
 
 def snapshots_read(checkpoint: CheckpointFacts) -> Iterator[int]:
     for offset in checkpoint.offsets:
-        if isinstance(found := offset.get("snapshot_id"), int):
-            yield found
+        if isinstance(snapshot_id := offset.get("snapshot_id"), int):
+            yield snapshot_id

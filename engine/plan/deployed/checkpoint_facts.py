@@ -9,17 +9,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import msgspec
+
 from engine.compile import Input, Manifest, Model, Source
 from engine.errors import StateError
 from engine.plan import source_changes
 from engine.plan.source_changes import Recorded, StreamSource
-from engine.sources import Place, SourceSpec, answers_of, kind_of
+from engine.sources import Place, SourceSpec, kind_of, source_traits
 from engine.sources.credentials import identified
 from engine.state import TableState
 from engine.state import checkpoint as spark_checkpoint
 from engine.state.checkpoint import Damage, find_damage
 from engine.state.file_log import Logged, accepted_times, file_sources, logged, reaches
-from engine.state.first_offsets import begun
+from engine.state.first_offsets import has_beginnings
 from engine.state.state_path import StatePath
 
 
@@ -46,7 +48,7 @@ class CheckpointFacts:
         query_id: Spark's id of the query; None: it was never started.
         started: the newest micro-batch that was started.
         committed: the newest that is done.
-        begun: where its sources begin is fixed.
+        has_beginnings: where its sources begin is fixed.
         offsets: where each source is after the committed micro-batch; empty: there is none.
         started_offsets: the same after the newest that was started.
         watermark_moved: the committed micro-batch moved the watermark with which it began.
@@ -62,7 +64,7 @@ class CheckpointFacts:
     query_id: str | None = None
     started: int | None = None
     committed: int | None = None
-    begun: bool = False
+    has_beginnings: bool = False
     settings: Mapping[str, str] = field(default_factory=dict)
     offsets: tuple[Mapping[str, Any], ...] = ()
     started_offsets: tuple[Mapping[str, Any], ...] = ()
@@ -99,7 +101,7 @@ def read_checkpoint(
         spark_checkpoint.query_id(path),
         started,
         committed,
-        begun(path),
+        has_beginnings(path),
         {} if begins is None else begins.settings,
         offsets,
         started_offsets,
@@ -117,12 +119,12 @@ def _ends(
     path: StatePath, started: int | None, logs: Mapping[int | None, spark_checkpoint.OffsetsLog | None]
 ) -> dict[int, str]:
     """The digests of the last two logs, of which some have been read."""
-    found = {}
+    digests = {}
     for batch in () if started is None else (started, started - 1):
         log = logs[batch] if batch in logs else spark_checkpoint.read_offsets(path, batch)
         if log is not None:
-            found[batch] = log.digest
-    return found
+            digests[batch] = log.digest
+    return digests
 
 
 def watermark_moved(path: StatePath, newest: spark_checkpoint.OffsetsLog | None) -> bool:
@@ -151,7 +153,7 @@ def _log(path: StatePath, number: int, committed: int | None, started: int | Non
 RECORD = "sources.json"
 
 
-def recorded(folder: TableState, generation: int) -> Recorded | None:
+def read_source_record(folder: TableState, generation: int) -> Recorded | None:
     """What a generation recorded of its sources; None: it was begun by a version that recorded nothing.
 
     Raises:
@@ -159,17 +161,17 @@ def recorded(folder: TableState, generation: int) -> Recorded | None:
     """
     data = folder.note(generation, RECORD)
     try:
-        return None if data is None else Recorded.of(data)
-    except (KeyError, TypeError, AttributeError) as error:
+        return None if data is None else Recorded.from_json(data)
+    except (KeyError, TypeError, AttributeError, msgspec.ValidationError) as error:
         path = folder.generation(generation) / RECORD
-        hint = "Restore the file from a backup: it records what the checkpoint has read."
+        hint = "Restore the file from a backup: it records the position of the checkpoint."
         raise StateError("state-unreadable", f"{path} cannot be read: {error}", hint) from error
 
 
 def in_text(manifest: Manifest, model: Model, place: Place) -> tuple[StreamSource, ...]:
     views = streams_by_view(model)
-    named = (slot.view.strip("`") for slot in model.slots)
-    return tuple(identified_stream(manifest, views[view], place) for view in named if view in views)
+    views_in_text = (slot.view.strip("`") for slot in model.slots)
+    return tuple(identified_stream(manifest, views[view], place) for view in views_in_text if view in views)
 
 
 def with_earlier_tables(
@@ -179,13 +181,13 @@ def with_earlier_tables(
     tables = {source.identity.get("table") for source in before}
     earlier = {source.identity["uuid"]: source.identity for source in before if source.identity.get("uuid")}
 
-    def known(source: StreamSource) -> StreamSource:
+    def with_earlier_table(source: StreamSource) -> StreamSource:
         was = earlier.get(uuids.get(source.node, ""))
         # A table that has the name of before may be another one of that name: that is found out elsewhere.
         renamed = was is not None and source.kind == "table" and source.identity.get("table") not in tables
         return replace(source, identity={**source.identity, "table": was["table"]}) if was and renamed else source
 
-    return tuple(map(known, now))
+    return tuple(map(with_earlier_table, now))
 
 
 def streams_by_view(model: Model) -> dict[str, Input]:
@@ -203,7 +205,7 @@ def identified_stream(manifest: Manifest, item: Input, place: Place) -> StreamSo
 
 
 def _placed(spec: SourceSpec, place: Place) -> Mapping[str, Any]:
-    placed, kind = answers_of(spec.format).placed, kind_of(spec.format)
+    placed, kind = source_traits(spec.format).placed, kind_of(spec.format)
     if placed is not None:
         return placed(spec, place)
     return {"location": identified(kind.location(spec), "location")} if kind is not None else {}

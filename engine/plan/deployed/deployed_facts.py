@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from engine.characters import whole_number
 from engine.compile import Manifest, Model, Source
+from engine.compile.nodes.facts import FORM, Facts, read_facts
 from engine.errors import Diagnostic
 from engine.lake.table_facts import TableFacts, ViewFacts
 from engine.plan.deployed.checkpoint_facts import CheckpointFacts
@@ -35,15 +36,31 @@ class LastWriter:
     """The query that wrote a model's table last.
 
     Attributes:
-        facts: behind the fingerprint; None: lost.
-        recorded: how its generation began; None for batch models, and where nothing was recorded.
+        facts: behind the fingerprint; None: they cannot be read, as `unknown_reason` says.
+        recorded_sources: how its generation began; None for batch models, and where nothing was recorded.
         frozen: settings of Spark that the checkpoint keeps.
     """
 
     fingerprint: str
-    facts: Mapping[str, Any] | None
-    recorded: Recorded | None = None
+    facts: Facts | None
+    recorded_sources: Recorded | None = None
     frozen: Mapping[str, str] = field(default_factory=dict)
+    unknown_reason: str = "the query that wrote the table is unknown"
+
+    @classmethod
+    def from_record(
+        cls,
+        fingerprint: str,
+        record: Mapping[str, Any] | None,
+        recorded_sources: Recorded | None = None,
+        frozen: Mapping[str, str] | None = None,
+    ) -> LastWriter:
+        """Read the facts that are stored under a fingerprint."""
+        writer = cls(fingerprint, read_facts(record), recorded_sources, frozen or {})
+        if not record or (form := record.get("form", FORM)) == FORM:
+            return writer
+        text = f"the query that wrote the table is recorded in format {form}, and this version reads format {FORM}"
+        return replace(writer, unknown_reason=text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +75,7 @@ class DeployedModel:
         quarantine: the table `<model>__quarantine`; None: there is none.
         initial_snapshots: tables with the first rows of tables that a stream reads, by node read.
         leftovers: generations, tables or batches that a killed build left, to be removed by the next.
-        begun: operations on the table that were begun and not finished.
+        open_operations: operations on the table that were begun and not finished.
         refresh: a full refresh of it that was begun and not finished; None: there is none.
         renaming: its table has its earlier name still, and gets its name before it is built; None: it has it.
         columns_renamed: columns of its table that have their earlier names still, with the names that they get before
@@ -75,7 +92,7 @@ class DeployedModel:
     checkpoint: CheckpointFacts | None = None
     initial_snapshots: Mapping[str, TableFacts] = field(default_factory=dict)
     leftovers: bool = False
-    begun: tuple[Operation, ...] = ()
+    open_operations: tuple[Operation, ...] = ()
     refresh: Refresh | None = None
     renaming: Renaming | None = None
     columns_renamed: Mapping[str, str] = field(default_factory=dict)
@@ -128,11 +145,11 @@ class Deployed:
     passed: Mapping[str, str] = field(default_factory=dict)
 
     def topics(self, manifest: Manifest) -> dict[str, ClusterOffsets]:
-        found = {}
+        offsets = {}
         for id_, source in self.sources.items():
             if source.topics is not None and isinstance(node := manifest.nodes[id_], Source):
-                found[node.spec.name] = source.topics
-        return found
+                offsets[node.spec.name] = source.topics
+        return offsets
 
 
 def earlier_names(model: Model) -> dict[str, str]:
@@ -140,18 +157,35 @@ def earlier_names(model: Model) -> dict[str, str]:
     return {column.renamed_from.lower(): column.name for column in model.columns if column.renamed_from}
 
 
-def with_column_names(model: Model, known: DeployedModel) -> DeployedModel:
-    wanted = earlier_names(model)
-    if not wanted or known.table is None or known.state is None or known.table.uuid != known.state.uuid:
-        return known
-    there = {name.lower(): name for name, _ in known.table.columns}
-    names = {there[old]: new for old, new in wanted.items() if old in there and new.lower() not in there}
+def with_column_names(model: Model, deployed_model: DeployedModel) -> DeployedModel:
+    new_names = earlier_names(model)
+    if (
+        not new_names
+        or deployed_model.table is None
+        or deployed_model.state is None
+        or deployed_model.table.uuid != deployed_model.state.uuid
+    ):
+        return deployed_model
+    column_names = {name.lower(): name for name, _ in deployed_model.table.columns}
+    names = {
+        column_names[old]: new
+        for old, new in new_names.items()
+        if old in column_names and new.lower() not in column_names
+    }
     if not names:
-        return known
+        return deployed_model
     now = {old.lower(): new for old, new in names.items()}
-    written = known.written.with_names(names) if known.written is not None else None
-    state = replace(known.state, columns=tuple(now.get(name.lower(), name) for name in known.state.columns))
-    return replace(known, table=known.table.with_names(names), written=written, state=state, columns_renamed=names)
+    written = deployed_model.written.with_names(names) if deployed_model.written is not None else None
+    state = replace(
+        deployed_model.state, columns=tuple(now.get(name.lower(), name) for name in deployed_model.state.columns)
+    )
+    return replace(
+        deployed_model,
+        table=deployed_model.table.with_names(names),
+        written=written,
+        state=state,
+        columns_renamed=names,
+    )
 
 
 # 111 MB took 121 s with both of Java's compilers and longer with the first alone; this is a third of them.

@@ -49,21 +49,21 @@ def committed_batch(history: Iterable[SnapshotFacts], state: ModelState) -> int 
 
 
 def committed_batches(history: Iterable[SnapshotFacts], state: ModelState) -> dict[int, int]:
-    found: dict[int, int] = {}
+    snapshots: dict[int, int] = {}
     for snapshot in history:
         batch = whole_number(snapshot.marker("batch-id") or "")
         if batch is not None and wrote(state, snapshot):
-            found.setdefault(batch, snapshot.id)
-    return found
+            snapshots.setdefault(batch, snapshot.id)
+    return snapshots
 
 
 def recorded_offsets(history: Iterable[SnapshotFacts], state: ModelState) -> dict[int, str]:
-    found: dict[int, str] = {}
+    digests: dict[int, str] = {}
     for snapshot in history:
         batch, digest = whole_number(snapshot.marker("batch-id") or ""), snapshot.marker(DIGEST)
         if batch is not None and digest is not None and wrote(state, snapshot):
-            found.setdefault(batch, digest)
-    return found
+            digests.setdefault(batch, digest)
+    return digests
 
 
 def has_published(history: Iterable[SnapshotFacts], state: ModelState) -> bool:
@@ -78,20 +78,23 @@ def identity(snapshot: SnapshotFacts) -> str | None:
 
 def next_number(folder: TableState, table: TableFacts | None) -> int:
     """Return a number that neither the state nor the table's history has seen, nor a refresh that was interrupted."""
-    seen = [*folder.generations(), *folder.replaced(), 0]
-    if (begun := folder.journal.begun(Refresh)) is not None:
-        seen.append(begun.attempt)
+    used_numbers = [*folder.generations(), *folder.replaced_generations(), 0]
+    if (open_refresh := folder.journal.open_operation(Refresh)) is not None:
+        used_numbers.append(open_refresh.attempt)
     if table is not None:
-        said = [*(s.marker(NUMBER) or "" for s in table.history), table.properties.get(f"engine.{NUMBER}", "")]
-        seen += [number for text in said if (number := whole_number(text)) is not None]
-    return max(seen) + 1
+        marked_numbers = [
+            *(s.marker(NUMBER) or "" for s in table.history),
+            table.properties.get(f"engine.{NUMBER}", ""),
+        ]
+        used_numbers += [number for text in marked_numbers if (number := whole_number(text)) is not None]
+    return max(used_numbers) + 1
 
 
-def published_refresh(model: Model, pending: ModelState, table: TableFacts | None) -> ModelState | None:
+def published_refresh(model: Model, unpublished: ModelState, table: TableFacts | None) -> ModelState | None:
     """Return the state of a generation whose marker is in the model's table; None: the one before still counts."""
-    if table is None or not has_published(table.history, pending):
+    if table is None or not has_published(table.history, unpublished):
         return None
-    return as_published(model, pending, table.uuid, table.snapshot)
+    return as_published(model, unpublished, table.uuid, table.snapshot)
 
 
 def as_published(model: Model, state: ModelState, uuid: str, snapshot: int | None) -> ModelState:
@@ -104,7 +107,9 @@ def begun_refresh(folder: TableState, state: ModelState | None) -> Refresh | Non
     Raises:
         StateError: `state-unreadable`.
     """
-    begun = folder.journal.begun(Refresh)
-    if begun is None or (state is not None and state.phase is Phase.PUBLISHED and state.generation > begun.before):
+    open_refresh = folder.journal.open_operation(Refresh)
+    if open_refresh is None or (
+        state is not None and state.phase is Phase.PUBLISHED and state.generation > open_refresh.before
+    ):
         return None
-    return begun
+    return open_refresh

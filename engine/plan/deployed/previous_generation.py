@@ -43,8 +43,8 @@ def kept_now(state: ModelState, table: TableVersion, seconds: float) -> Previous
     return PreviousGeneration(state, table, now, now + int(seconds * 1000))
 
 
-def save_previous(folder: TableState, previous: PreviousGeneration) -> None:
-    folder.save_note(previous.state.generation, PREVIOUS_FILE, asdict(previous))
+def save_previous(folder: TableState, generation: PreviousGeneration) -> None:
+    folder.save_note(generation.state.generation, PREVIOUS_FILE, asdict(generation))
 
 
 def previous_generation(folder: TableState) -> PreviousGeneration | None:
@@ -53,8 +53,10 @@ def previous_generation(folder: TableState) -> PreviousGeneration | None:
     Raises:
         StateError: `state-unreadable`.
     """
-    found = (read for number in folder.replaced() if (read := noted_previous(folder, number)) is not None)
-    return max(found, key=lambda one: one.replaced_at, default=None)
+    generations = (
+        read for number in folder.replaced_generations() if (read := noted_previous(folder, number)) is not None
+    )
+    return max(generations, key=lambda one: one.replaced_at, default=None)
 
 
 def noted_previous(folder: TableState, number: int) -> PreviousGeneration | None:
@@ -76,14 +78,14 @@ def noted_previous(folder: TableState, number: int) -> PreviousGeneration | None
 
 def discard_expired(folder: TableState) -> None:
     now = int(time.time() * 1000)
-    for number in folder.replaced():
-        kept = noted_previous(folder, number)
-        if kept is None or kept.until < now:
+    for number in folder.replaced_generations():
+        generation = noted_previous(folder, number)
+        if generation is None or generation.until < now:
             folder.discard(number)
 
 
 def discard_others(folder: TableState, number: int) -> None:
     """Remove the generations that are kept, except one: only the newest can be brought back."""
-    for other in folder.replaced():
+    for other in folder.replaced_generations():
         if other != number:
             folder.discard(other)

@@ -22,13 +22,13 @@ from engine.lake.commits import STAGED
 from engine.lake.lake_reader import Lake
 from engine.lake.table_facts import TableFacts
 from engine.plan import source_changes
-from engine.plan.deployed.checkpoint_facts import in_text, read_checkpoint, recorded, with_earlier_tables
+from engine.plan.deployed.checkpoint_facts import in_text, read_checkpoint, read_source_record, with_earlier_tables
 from engine.plan.deployed.deployed_facts import Deployed, DeployedModel, DeployedSource, LastWriter, with_column_names
 from engine.plan.deployed.generations import begun_refresh, has_commits, published_refresh
 from engine.plan.deployed.renamed_tables import Renaming, moved_facts, moved_state, renamings, state_now
 from engine.plan.deployed.state_folder import environment, table_state
 from engine.plan.source_changes import StreamSource
-from engine.sources import KINDS, Place, SourceSpec, answers_of
+from engine.sources import KINDS, Place, SourceSpec, source_traits
 from engine.state import ModelState, Phase, TableState
 from engine.state import checkpoint as spark_checkpoint
 
@@ -46,15 +46,15 @@ class SchemaNames:
     """The tables of a schema.
 
     Attributes:
-        made: what follows a name and `__` in the names of staging tables and initial snapshots, by that name.
+        tables_beside: what follows a name and `__` in the names of staging tables and initial snapshots, by that name.
     """
 
     tables: frozenset[str]
-    made: Mapping[str, tuple[str, ...]]
+    tables_beside: Mapping[str, tuple[str, ...]]
 
     def beside(self, name: str) -> tuple[str, ...]:
         """`g2`, `seed1_orders`, ..: the tables that builds of a table have made beside it."""
-        return self.made.get(name, ())
+        return self.tables_beside.get(name, ())
 
 
 _ATTEMPTS, _PAUSE = 3, 0.05
@@ -79,23 +79,29 @@ def read_deployed(
     renamed = renamings(manifest, target, place.root, models, lake)
     schemas = {schema for m in models for schema in (m.relation.schema, _relation(m, renamed.get(m.id)).schema)}
     names = {schema: schema_names(lake.names(schema)) for schema in schemas}
-    there = [m for m in models if m.relation.name in names[m.relation.schema].tables]
-    lake.load((m.relation.schema, m.relation.name) for m in [*there, *upstream])
-    reads = [partial(_known, target, lake, m, names, renamed.get(m.id)) for m in models]
+    existing = [m for m in models if m.relation.name in names[m.relation.schema].tables]
+    lake.load((m.relation.schema, m.relation.name) for m in [*existing, *upstream])
+    reads = [partial(_read_model, target, lake, m, names, renamed.get(m.id)) for m in models]
     every = zip(models, _steady(target, reads), strict=True)
-    found = {model.id: with_column_names(model, known) for model, known in every}
-    waiting = {i for m in models if found[m.id].refresh is not None for i in read_by(manifest, m)}
+    deployed_models = {model.id: with_column_names(model, deployed_model) for model, deployed_model in every}
+    waiting = {i for m in models if deployed_models[m.id].refresh is not None for i in read_by(manifest, m)}
     reads = [partial(_upstream, target, lake, m, noted=m.id in waiting) for m in upstream]
-    found |= {m.id: known for m, known in zip(upstream, _steady(target, reads), strict=True)}
-    uuids = {node: known.table.uuid for node, known in found.items() if known.table is not None}
-    streams = {m.id: _streams(manifest, m, place, found[m.id], uuids) for m in models if m.streaming}
-    found |= {node: _under_present_names(found[node], now) for node, now in streams.items()}
+    deployed_models |= {
+        m.id: deployed_model for m, deployed_model in zip(upstream, _steady(target, reads), strict=True)
+    }
+    uuids = {
+        node: deployed_model.table.uuid
+        for node, deployed_model in deployed_models.items()
+        if deployed_model.table is not None
+    }
+    streams = {m.id: _streams(manifest, m, place, deployed_models[m.id], uuids) for m in models if m.streaming}
+    deployed_models |= {node: _under_present_names(deployed_models[node], now) for node, now in streams.items()}
     return Deployed(
-        found,
+        deployed_models,
         # After the checkpoints: another process that reads on meanwhile would otherwise be ahead of the topics.
         _with_topics(manifest, place, sources),
         streams,
-        frozenset(_built(manifest, target, models, found)),
+        frozenset(_built(manifest, target, models, deployed_models)),
         environment(manifest, target),
         library_version("pyspark"),
         place.root,
@@ -114,10 +120,10 @@ def _with_topics(manifest: Manifest, place: Place, sources: Mapping[str, Deploye
     for name, source in sources.items():
         if isinstance(node := manifest.nodes[name], Source) and source.fault is None:
             specs.setdefault(node.spec.format, {})[name] = node.spec
-    found: dict[str, ClusterOffsets] = {}
+    offsets: dict[str, ClusterOffsets] = {}
     for format_, some in specs.items():
-        found |= answers_of(format_).topics_now(some, place)
-    return {name: replace(source, topics=found.get(name)) for name, source in sources.items()}
+        offsets |= source_traits(format_).topics_now(some, place)
+    return {name: replace(source, topics=offsets.get(name)) for name, source in sources.items()}
 
 
 def read_by(manifest: Manifest, node: Node) -> Iterator[str]:
@@ -134,16 +140,16 @@ def read_by(manifest: Manifest, node: Node) -> Iterator[str]:
 
 def _steady(target: Target, reads: Sequence[Callable[[], DeployedModel]]) -> list[DeployedModel]:
     """Read each model; what cannot be read at last is its fault. What was not there is read again after one pause."""
-    known = _all_of(target, reads)
+    results = _all_of(target, reads)
     for _ in range(_ATTEMPTS - 1):
-        failed = [number for number, one in enumerate(known) if not isinstance(one, DeployedModel)]
+        failed = [number for number, one in enumerate(results) if not isinstance(one, DeployedModel)]
         if not failed:
             break
         time.sleep(_PAUSE)
         again = _all_of(target, [reads[number] for number in failed])
         for number, one in zip(failed, again, strict=True):
-            known[number] = one
-    return [one if isinstance(one, DeployedModel) else DeployedModel(faults=_diagnostics(one)) for one in known]
+            results[number] = one
+    return [one if isinstance(one, DeployedModel) else DeployedModel(faults=_diagnostics(one)) for one in results]
 
 
 def _all_of(
@@ -183,26 +189,26 @@ def _relation(model: Model, renaming: Renaming | Diagnostic | None) -> Relation:
 
 
 def _streams(
-    manifest: Manifest, model: Model, place: Place, known: DeployedModel, uuids: Mapping[str, str]
+    manifest: Manifest, model: Model, place: Place, deployed_model: DeployedModel, uuids: Mapping[str, str]
 ) -> tuple[StreamSource, ...]:
-    writer = known.writer
-    before = writer.recorded.streams if writer is not None and writer.recorded is not None else ()
+    writer = deployed_model.writer
+    before = writer.recorded_sources.streams if writer is not None and writer.recorded_sources is not None else ()
     return with_earlier_tables(in_text(manifest, model, place), before, uuids)
 
 
-def _under_present_names(known: DeployedModel, now: Sequence[StreamSource]) -> DeployedModel:
-    recorded = known.writer.recorded if known.writer is not None else None
-    if known.state is None or recorded is None:
-        return known
+def _under_present_names(deployed_model: DeployedModel, now: Sequence[StreamSource]) -> DeployedModel:
+    recorded = deployed_model.writer.recorded_sources if deployed_model.writer is not None else None
+    if deployed_model.state is None or recorded is None:
+        return deployed_model
     nodes = {old: new.node for old, new in source_changes.renames(recorded.streams, now).items()}
     if not nodes:
-        return known
-    state = source_changes.with_new_names(known.state, recorded.streams, now)
-    first = {nodes.get(node, node): table for node, table in known.initial_snapshots.items()}
-    return replace(known, state=state, initial_snapshots=first)
+        return deployed_model
+    state = source_changes.with_new_names(deployed_model.state, recorded.streams, now)
+    first = {nodes.get(node, node): table for node, table in deployed_model.initial_snapshots.items()}
+    return replace(deployed_model, state=state, initial_snapshots=first)
 
 
-def _known(
+def _read_model(
     target: Target,
     lake: Lake,
     model: Model,
@@ -211,26 +217,33 @@ def _known(
 ) -> DeployedModel:
     relation = _relation(model, renaming)
     if not isinstance(renaming, Renaming):
-        known = _model(lake, model, names[relation.schema], relation, table_state(target, model, once=True))
-        return known if renaming is None else replace(known, faults=(*known.faults, renaming))
-    known = _model(lake, model, names[relation.schema], relation, renaming.folder)
-    state, writer = known.state, known.writer
+        deployed_model = _model(lake, model, names[relation.schema], relation, table_state(target, model, once=True))
+        return (
+            deployed_model if renaming is None else replace(deployed_model, faults=(*deployed_model.faults, renaming))
+        )
+    deployed_model = _model(lake, model, names[relation.schema], relation, renaming.folder)
+    state, writer = deployed_model.state, deployed_model.writer
     if state is not None:
         state = moved_state(renaming, state)
     if writer is not None and writer.facts is not None:
         mark, facts = moved_facts(renaming, writer.facts)
         writer = replace(writer, fingerprint=mark, facts=facts)
         state = state and replace(state, fingerprint=mark)
-    return replace(known, state=state, writer=writer, renaming=renaming)
+    return replace(deployed_model, state=state, writer=writer, renaming=renaming)
 
 
 def _model(lake: Lake, model: Model, names: SchemaNames, relation: Relation, folder: TableState) -> DeployedModel:
-    begun = folder.journal.all()
-    loaded, pending = folder.load_both()
+    open_operations = folder.journal.open_operations()
+    loaded, unpublished = folder.load_both()
     table = lake.table(relation.schema, relation.name)
-    done = published_refresh(model, pending, table) if pending is not None else None
-    state = done or loaded
-    if state is not None and state is not done and pending is not None and state.generation == pending.generation:
+    published = published_refresh(model, unpublished, table) if unpublished is not None else None
+    state = published or loaded
+    if (
+        state is not None
+        and state is not published
+        and unpublished is not None
+        and state.generation == unpublished.generation
+    ):
         # Of a table whose state is lost there is nothing but the refresh.
         state = None
     written = table
@@ -242,8 +255,8 @@ def _model(lake: Lake, model: Model, names: SchemaNames, relation: Relation, fol
     checkpoint = None
     if streamed and state is not None:
         checkpoint = read_checkpoint(folder, state.generation, written=not empty)
-    wanted = state is not None and empty and f"{relation.name}__quarantine" in names.tables
-    quarantine = lake.table(relation.schema, f"{relation.name}__quarantine") if wanted else None
+    has_quarantine = state is not None and empty and f"{relation.name}__quarantine" in names.tables
+    quarantine = lake.table(relation.schema, f"{relation.name}__quarantine") if has_quarantine else None
     return DeployedModel(
         state,
         _writer(model, folder, state, table),
@@ -253,9 +266,9 @@ def _model(lake: Lake, model: Model, names: SchemaNames, relation: Relation, fol
         quarantine,
         checkpoint,
         dict(_initial_snapshots(lake, relation, state)) if streamed and state is not None else {},
-        pending is not None or _left(folder, state, names.beside(relation.name)),
-        begun,
-        begun_refresh(folder, state) if begun else None,
+        unpublished is not None or _has_leftovers(folder, state, names.beside(relation.name)),
+        open_operations,
+        begun_refresh(folder, state) if open_operations else None,
     )
 
 
@@ -271,42 +284,44 @@ def _writer(model: Model, folder: TableState, state: ModelState | None, table: T
     """What wrote a table last; a table whose first build failed was written by nothing."""
     if state is None or not state.fingerprint or (state.phase is Phase.BUILDING and table is None):
         return None
-    began = recorded(folder, state.generation) if model.streaming and state.batch is not None else None
-    said = model.state_partitions is not None or model.operation.state_provider is not None
-    frozen = spark_checkpoint.settings(folder.checkpoint_files(state.generation)) if said else {}
-    return LastWriter(state.fingerprint, folder.facts(state), began, frozen)
+    began = read_source_record(folder, state.generation) if model.streaming and state.batch is not None else None
+    reads_settings = model.state_partitions is not None or model.operation.state_provider is not None
+    frozen = spark_checkpoint.settings(folder.checkpoint_files(state.generation)) if reads_settings else {}
+    return LastWriter.from_record(state.fingerprint, folder.facts(state), began, frozen)
 
 
-def _left(folder: TableState, state: ModelState | None, beside: Sequence[str]) -> bool:
+def _has_leftovers(folder: TableState, state: ModelState | None, beside: Sequence[str]) -> bool:
     if state is None:
         return False
-    others = any(number != state.generation for number in folder.generations())
-    own = tuple(f"seed{number}_" for number in (state.generation, *(folder.replaced() if beside else ())))
-    left = any(not name.startswith(own) for name in beside)
-    return left or others or folder.has(state.generation, _BATCHES)
+    has_other_generations = any(number != state.generation for number in folder.generations())
+    own = tuple(f"seed{number}_" for number in (state.generation, *(folder.replaced_generations() if beside else ())))
+    has_leftover_tables = any(not name.startswith(own) for name in beside)
+    return has_leftover_tables or has_other_generations or folder.has(state.generation, _BATCHES)
 
 
 def _source(source: Source, place: Place) -> DeployedSource:
     spec = source.spec
     try:
         KINDS[spec.format].check(spec, place)
-        known = answers_of(spec.format).known_now(spec, place)
+        current_facts = source_traits(spec.format).known_now(spec, place)
     except EngineError as error:
         return DeployedSource(error.diagnostic.at(source.location, source.name))
-    return DeployedSource(files=known.files, table=known.table, parts=known.parts, columns=known.columns)
+    return DeployedSource(
+        files=current_facts.files, table=current_facts.table, parts=current_facts.parts, columns=current_facts.columns
+    )
 
 
 def _built(
-    manifest: Manifest, target: Target, models: Iterable[Model], found: dict[str, DeployedModel]
+    manifest: Manifest, target: Target, models: Iterable[Model], deployed_models: dict[str, DeployedModel]
 ) -> Iterator[str]:
-    chosen = {model.id for model in models}
-    yield from (node for node in chosen if found[node].state is not None)
+    selected_ids = {model.id for model in models}
+    yield from (node for node in selected_ids if deployed_models[node].state is not None)
     for model in manifest.models:
         # A stream of another target reads that target's tables.
         if (
-            model.id not in chosen
+            model.id not in selected_ids
             and model.deferred_from is None
-            and any(item.stream and item.node in chosen for item in model.inputs)
+            and any(item.stream and item.node in selected_ids for item in model.inputs)
         ):
             try:
                 folder = state_now(target, model, once=True)
@@ -321,11 +336,11 @@ def _built(
 def schema_names(names: Iterable[str]) -> SchemaNames:
     """Look at each name once: thousands of models would each look at all of them."""
     tables = frozenset(names)
-    made: dict[str, tuple[str, ...]] = {}
+    tables_beside: dict[str, tuple[str, ...]] = {}
     for name in sorted(tables):
-        for found in re.finditer(f"(?={_BETWEEN})", name):
-            end = name[found.start() + len(_BETWEEN) :]
+        for match in re.finditer(f"(?={_BETWEEN})", name):
+            end = name[match.start() + len(_BETWEEN) :]
             if _MADE.fullmatch(end):
-                owner = name[: found.start()]
-                made[owner] = (*made.get(owner, ()), end)
-    return SchemaNames(tables, made)
+                owner = name[: match.start()]
+                tables_beside[owner] = (*tables_beside.get(owner, ()), end)
+    return SchemaNames(tables, tables_beside)

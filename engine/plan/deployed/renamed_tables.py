@@ -7,12 +7,14 @@ the old name; once it is, nothing is left of the rename, and `renamed_from` mean
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+
+from msgspec.structs import replace as changed
 
 from engine.compile import Manifest, Model, Relation, Target
+from engine.compile.nodes.facts import Facts
 from engine.compile.nodes.fingerprint import fingerprint
 from engine.errors import Diagnostic, Location, StateError
 from engine.lake.clients.catalog_client import client
@@ -39,7 +41,7 @@ class Renaming:
     folder: TableState
     state: ModelState
     tables: tuple[RenamedTable, ...]
-    done: frozenset[str] = frozenset()
+    renamed_uuids: frozenset[str] = frozenset()
 
     @property
     def old(self) -> Relation:
@@ -47,7 +49,7 @@ class Renaming:
 
     @property
     def now(self) -> Relation:
-        return self.tables[0].new if self.tables[0].uuid in self.done else self.old
+        return self.tables[0].new if self.tables[0].uuid in self.renamed_uuids else self.old
 
     def __str__(self) -> str:
         more = ", ".join(table.old.name.removeprefix(self.old.name) for table in self.tables[1:])
@@ -63,28 +65,28 @@ def renamings(
     Raises:
         SetupError: the catalog cannot be read.
     """
-    named = [model for model in models if model.operation.renamed_from and model.in_catalog]
-    if not named:
+    renamed_models = [model for model in models if model.operation.renamed_from and model.in_catalog]
+    if not renamed_models:
         return {}
     current = frozenset(str(model.deferred_from or model.relation) for model in manifest.models if model.in_catalog)
-    known = tuple(table for table in built_tables(manifest, target, root, current) if table.rebuild is None)
-    found = ((model.id, _renaming(target, model, known, lake)) for model in named)
-    return {node: one for node, one in found if one is not None}
+    built = tuple(table for table in built_tables(manifest, target, root, current) if table.rebuild is None)
+    results = ((model.id, _renaming(target, model, built, lake)) for model in renamed_models)
+    return {node: one for node, one in results if one is not None}
 
 
-def _renaming(target: Target, model: Model, known: Sequence[KnownTable], lake: Lake) -> Renaming | Diagnostic | None:
-    meant = [table for table in known if model.operation.renamed_from.lower() in _names(table)]
-    if len(meant) > 1:
-        names = ", ".join(table.name for table in meant)
+def _renaming(target: Target, model: Model, built: Sequence[KnownTable], lake: Lake) -> Renaming | Diagnostic | None:
+    earlier_tables = [table for table in built if model.operation.renamed_from.lower() in _names(table)]
+    if len(earlier_tables) > 1:
+        names = ", ".join(table.name for table in earlier_tables)
         hint = "Write the table that the model continues, with its schema: renamed_from: <schema>.<table>."
-        return _blocked(model, f"'{model.operation.renamed_from}' was {len(meant)} tables: {names}", hint)
+        return _blocked(model, f"'{model.operation.renamed_from}' was {len(earlier_tables)} tables: {names}", hint)
     try:
-        if meant:
-            return _found(target, model, meant[0], lake)
+        if earlier_tables:
+            return _renaming_of_table(target, model, earlier_tables[0], lake)
         # The state of a table that is named and not known may be damaged.
         earlier = _earlier(table_state(target, model), model)
         earlier.load()
-        earlier.journal.all()
+        earlier.journal.open_operations()
     except StateError as error:
         return error.diagnostic.at(Location(model.file), model.name)
     return None
@@ -108,15 +110,15 @@ def _earlier(own: TableState, model: Model) -> TableState:
     return replace(own, schema=schema.removeprefix(f"{own.catalog}.") or own.schema, table=name)
 
 
-def _found(target: Target, model: Model, known: KnownTable, lake: Lake) -> Renaming | Diagnostic:
-    folder, state = known.folder, known.state
-    note = folder.journal.begun(Rename)
+def _renaming_of_table(target: Target, model: Model, earlier_table: KnownTable, lake: Lake) -> Renaming | Diagnostic:
+    folder, state = earlier_table.folder, earlier_table.state
+    note = folder.journal.open_operation(Rename)
     if note is not None and note.to != str(model.relation):
         return interrupted(folder.name, note.to).at(Location(model.file), model.name)
     reason = unfinished(folder)
     if state is None or reason:
         hint = (
-            f"Finish that first: give '{model.name}' its table of before (alias: {folder.table}) and build it, or "
+            f"Finish that first: give '{model.name}' its previous table (alias: {folder.table}) and build it, or "
             f"remove the table: engine drop {folder.name}. Then build again."
         )
         return _blocked(model, f"{folder.name} cannot become {model.relation}: {reason}", hint)
@@ -129,40 +131,40 @@ def _found(target: Target, model: Model, known: KnownTable, lake: Lake) -> Renam
 def unfinished(folder: TableState) -> str:
     states = folder.states()
     unmade = states[:1] if not any(state.uuid or state.phase is Phase.PUBLISHED for state in states) else ()
-    kinds = {type(one) for one in folder.journal.all()}
-    begun = {
+    kinds = {type(one) for one in folder.journal.open_operations()}
+    interruptions = {
         "its first build": bool(unmade),
         "a drop of it": Drop in kinds,
         "a rollback of it": Rollback in kinds,
-        "a full refresh of it": Refresh in kinds or folder.pending() is not None,
+        "a full refresh of it": Refresh in kinds or folder.unpublished() is not None,
     }
-    return next((f"{what} was interrupted" for what, found in begun.items() if found), "")
+    return next((f"{operation} was interrupted" for operation, interrupted in interruptions.items() if interrupted), "")
 
 
 def _tables(
     target: Target, model: Model, folder: TableState, state: ModelState, note: Rename | None, lake: Lake
 ) -> Renaming | Diagnostic:
     old = Relation(folder.catalog, folder.schema, folder.table)
-    wanted = tuple(_noted(folder, model, note) if note is not None else _beside(lake, model, old, state))
+    renamed_tables = tuple(_noted(folder, model, note) if note is not None else _beside(lake, model, old, state))
     entries = {schema: client(target.catalog).entries(schema) for schema in (old.schema, model.relation.schema)}
-    taken = {(schema, entry.name): entry for schema, found in entries.items() for entry in found}
-    done = set()
-    for table in wanted:
-        before, after = (taken.get((one.schema, one.name)) for one in (table.old, table.new))
+    existing_entries = {(schema, entry.name): entry for schema, listed in entries.items() for entry in listed}
+    renamed_uuids = set()
+    for table in renamed_tables:
+        before, after = (existing_entries.get((one.schema, one.name)) for one in (table.old, table.new))
         if after is not None and not after.view and _uuid(lake, table.new) == table.uuid:
-            done.add(table.uuid)
+            renamed_uuids.add(table.uuid)
         elif after is not None:
-            return _both(model, table, there=before is not None)
+            return _name_taken(model, table, both_exist=before is not None)
         elif before is None or not table.uuid or _uuid(lake, table.old) != table.uuid:
             # Of a view nothing is kept.
             message = f"{table.old} cannot become {table.new}: it is not a table, or was dropped and recreated"
             hint = f"Restore it. Or begin with a new table: remove 'renamed_from', and engine drop {old}."
             return _blocked(model, message, hint)
     if table_state(target, model).generations():
-        return _both(model, wanted[0], there=True)
-    if len(done) < len(wanted) and not client(target.catalog).renames:
-        return _elsewhere(target, model, [table for table in wanted if table.uuid not in done])
-    return Renaming(model, folder, state, wanted, frozenset(done))
+        return _name_taken(model, renamed_tables[0], both_exist=True)
+    if len(renamed_uuids) < len(renamed_tables) and not client(target.catalog).renames:
+        return _elsewhere(target, model, [table for table in renamed_tables if table.uuid not in renamed_uuids])
+    return Renaming(model, folder, state, renamed_tables, frozenset(renamed_uuids))
 
 
 def _noted(folder: TableState, model: Model, note: Rename) -> Iterator[RenamedTable]:
@@ -175,7 +177,7 @@ def _noted(folder: TableState, model: Model, note: Rename) -> Iterator[RenamedTa
 def _beside(lake: Lake, model: Model, old: Relation, state: ModelState) -> Iterator[RenamedTable]:
     """The table of a model and those beside it, by their marks; another program may have renamed some of them."""
     new = model.relation
-    found: dict[str, tuple[Relation, str]] = {}
+    tables_by_ending: dict[str, tuple[Relation, str]] = {}
     yield RenamedTable(old, new, state.uuid or _uuid(lake, old))
     owners = {state.model or old.name}
     for own in (new, old):
@@ -183,8 +185,8 @@ def _beside(lake: Lake, model: Model, old: Relation, state: ModelState) -> Itera
         if facts is not None and facts.uuid == state.uuid:
             owners |= {facts.properties.get("engine.model", "")}
         # What has its old name counts where both are there.
-        found |= {end: (own, name) for name in lake.names(own.schema) if (end := _ending(own, name))}
-    for end, (own, name) in sorted(found.items()):
+        tables_by_ending |= {end: (own, name) for name in lake.names(own.schema) if (end := _ending(own, name))}
+    for end, (own, name) in sorted(tables_by_ending.items()):
         facts = lake.table(own.schema, name)
         if facts is not None and role_beside(end, facts.properties) and facts.properties.get("engine.model") in owners:
             yield RenamedTable(replace(old, name=old.name + end), replace(new, name=new.name + end), facts.uuid)
@@ -199,9 +201,9 @@ def _uuid(lake: Lake, relation: Relation) -> str:
     return facts.uuid if facts is not None else ""
 
 
-def _both(model: Model, table: RenamedTable, *, there: bool) -> Diagnostic:
+def _name_taken(model: Model, table: RenamedTable, *, both_exist: bool) -> Diagnostic:
     old, new = table.old, table.new
-    if not there:
+    if not both_exist:
         return _blocked(model, f"{new} exists and is not {old}", "Drop or rename it, or choose another 'alias'.")
     hint = (
         f"Keep one of them. To continue the old one: engine drop {new}, then build. To keep the new one: remove "
@@ -237,7 +239,7 @@ def moved_state(one: Renaming, state: ModelState) -> ModelState:
     return replace(state, table=names.get(state.table, state.table), starts=starts)
 
 
-def moved_facts(one: Renaming, facts: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
+def moved_facts(one: Renaming, facts: Facts) -> tuple[str, Facts]:
     """Return facts and fingerprint as if the table always had its new name, which hooks and checks use as `this`."""
-    moved = {**facts, "relation": str(one.tables[0].new)}
+    moved = changed(facts, relation=str(one.tables[0].new))
     return fingerprint(moved), moved

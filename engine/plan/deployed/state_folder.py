@@ -44,12 +44,12 @@ def _client(target: Target) -> Any:
 
 def table_state(target: Target, model: Model, *, once: bool = False) -> TableState:
     """Return the state folder of a model's table; `once`: each file is read once and then remembered."""
-    relation, root, kept = model.relation, state_root(target), None
+    relation, root, file_cache = model.relation, state_root(target), None
     if once and isinstance(root, ObjectPath):
         root = ObjectPath(ReadOnce(root.store), root.key)
     elif once:
-        kept = ReadOnce(Folder(local(root)))
-    return TableState(root, relation.catalog, relation.schema, relation.name, kept)
+        file_cache = ReadOnce(Folder(local(root)))
+    return TableState(root, relation.catalog, relation.schema, relation.name, file_cache)
 
 
 def next_relation(relation: Relation) -> Relation:
@@ -92,12 +92,16 @@ def known_table(folder: TableState) -> tuple[KnownTable, Mapping[str, str]] | No
     Raises:
         StateError: `state-unreadable`.
     """
-    state, begun, rebuild = folder.load(), folder.journal.begun(Drop), folder.journal.begun(Rebuild)
-    if state is None and begun is None and rebuild is None:
+    state, open_drop, rebuild = (
+        folder.load(),
+        folder.journal.open_operation(Drop),
+        folder.journal.open_operation(Rebuild),
+    )
+    if state is None and open_drop is None and rebuild is None:
         return None
-    model = next((one.model for one in (state, begun, rebuild) if one is not None and one.model), folder.table)
-    built_in = next((one.environment for one in (state, begun) if one is not None), {})
-    return KnownTable(folder, model, state, begun is not None, rebuild), built_in
+    model = next((one.model for one in (state, open_drop, rebuild) if one is not None and one.model), folder.table)
+    built_in = next((one.environment for one in (state, open_drop) if one is not None), {})
+    return KnownTable(folder, model, state, open_drop is not None, rebuild), built_in
 
 
 def built_tables(manifest: Manifest, target: Target, root: Path, without: Collection[str] = ()) -> Iterator[KnownTable]:
@@ -110,12 +114,12 @@ def built_tables(manifest: Manifest, target: Target, root: Path, without: Collec
         if folder.name in without:
             continue
         try:
-            found = known_table(folder)
+            known_facts = known_table(folder)
         except StateError:
             continue
-        if found is None:
+        if known_facts is None:
             continue
-        known, built_in = found
+        table, built_in = known_facts
         if not built_in:
             ours = inside and folder.schema in schemas
         else:
@@ -123,7 +127,7 @@ def built_tables(manifest: Manifest, target: Target, root: Path, without: Collec
             # A schema that is a template's is another environment; one that is written was changed.
             ours = same and (built_in.get("schema") == now["schema"] or not target.schema_varies)
         if ours:
-            yield known
+            yield table
 
 
 STAGING, SEED = "engine.staging", "engine.seed"

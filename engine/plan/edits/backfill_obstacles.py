@@ -11,7 +11,7 @@ def not_recomputed(model: Model) -> str | None:
     name, write = model.name, model.write
     if model.stateful:
         # What is late, and which duplicates are dropped, depends on when rows came.
-        return f"'{name}' keeps state: what its windows, joins or dedup have seen depends on the arrival of rows"
+        return f"'{name}' keeps state: the content of its windows, joins or dedup depends on the arrival of rows"
     if write.unique_key:
         return (
             f"'{name}' has a unique_key: a key whose row moves into the range or out of it would be in the table "

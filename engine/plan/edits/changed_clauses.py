@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from itertools import islice
 from typing import Any
 
 from sqlglot import exp
 
+from engine.compile.nodes.facts import NO_FACTS, Facts
 from engine.compile.sql.dialect import tree_of
 from engine.compile.sql.same_expression import key_of
 
@@ -30,31 +31,29 @@ _NAMES = {
 }
 # Each step of a pipe reads the one before as a subquery.
 _INNER = " of the subquery in FROM"
-_Args = Mapping[str, Any]
 
 
-def with_clauses(sentence: str, before: _Args | None, after: _Args) -> str:
+def with_clauses(sentence: str, before: Facts | None, after: Facts) -> str:
     """Return a sentence on an edited query with the edited parts in brackets; `before` None: they are not known."""
     names = changed_clauses(before, after) if before is not None else ()
     return f"{sentence} ({', '.join(names)})" if names else sentence
 
 
-def changed_clauses(before: _Args, after: _Args) -> tuple[str, ...]:
+def changed_clauses(before: Facts, after: Facts) -> tuple[str, ...]:
     """Return the clauses and columns of a query that differ from those before; none: that cannot be told."""
-    found: dict[str, None] = {}
-    inner = [facts.get("inlined") or {} for facts in (before, after)]
+    clauses: dict[str, None] = {}
     pairs = [("", before, after)]
-    pairs += [(f" of the ephemeral model '{name}'", inner[0].get(name, {}), inner[1].get(name, {}))
-              for name in sorted({*inner[0], *inner[1]})]  # fmt: skip
-    for place, *sides in pairs:
-        texts = [str(facts.get("sql", "")) for facts in sides]
-        if texts[0] == texts[1]:
+    for name in sorted({*before.inlined, *after.inlined}):
+        was, now = (facts.inlined.get(name, NO_FACTS) for facts in (before, after))
+        pairs.append((f" of the ephemeral model '{name}'", was, now))
+    for place, was, now in pairs:
+        if was.sql == now.sql:
             continue
-        old, new = map(tree_of, texts)
+        old, new = tree_of(was.sql), tree_of(now.sql)
         if old is not None and new is not None:
-            found |= dict.fromkeys(_of_query(old, new, place))
-    more = len(found) - _MOST
-    return (*islice(found, _MOST), f"{more} more") if more > 1 else tuple(found)
+            clauses |= dict.fromkeys(_of_query(old, new, place))
+    more = len(clauses) - _MOST
+    return (*islice(clauses, _MOST), f"{more} more") if more > 1 else tuple(clauses)
 
 
 def _of_query(old: exp.Expr, new: exp.Expr, place: str) -> Iterator[str]:

@@ -8,6 +8,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from engine.compile.nodes.facts import Facts, plain
+
 # A string, a name in backticks, or what blanks separate: the normal form has one between all others.
 _TOKEN = re.compile(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|`[^`]*`|\S+")
 _CLAUSES = frozenset(
@@ -46,26 +48,27 @@ _NAME = re.compile(r"\w+|`[^`]*`")
 _BEFORE_BRACKETS = _CLAUSES | {
     *["as", "in", "on", "and", "or", "not", "by", "over", "exists", "when", "then", "else", "values"]
 }
-# Of `engine.compile.stateful.model_facts`: what follows from others, or says nothing to people.
+# Of the facts: what follows from others, or says nothing to people.
 _NOT_SHOWN = frozenset(["form", "relation", "state", "keyed", "stateful", "inlined", "sql"])
 _CONTEXT = 1
 
 
-def definition_diff(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[str, ...]:
+def definition_diff(before: Facts, after: Facts) -> tuple[str, ...]:
     """Return lines removed (`- `), added (`+ `) and beside them (`  `); none: nothing that people wrote."""
-    lines = difflib.unified_diff(definition_lines(before), definition_lines(after), n=_CONTEXT, lineterm="")
-    shown = [line for number, line in enumerate(lines) if number > 1]
-    return tuple("..." if line.startswith("@@") else f"{line[0]} {line[1:]}" for line in shown[1:])
+    was, now = definition_lines(plain(before)), definition_lines(plain(after))
+    lines = difflib.unified_diff(was, now, n=_CONTEXT, lineterm="")
+    diff_lines = [line for number, line in enumerate(lines) if number > 1]
+    return tuple("..." if line.startswith("@@") else f"{line[0]} {line[1:]}" for line in diff_lines[1:])
 
 
 def definition_lines(facts: Mapping[str, Any]) -> list[str]:
     """Return the settings of a model and its query, a line each: a clause, an item of a SELECT, a value."""
-    said = [line for key in sorted(facts.keys() - _NOT_SHOWN) for line in _settings(key, facts[key])]
-    return [*said, *_clauses(str(facts.get("sql", "")))]
+    setting_lines = [line for key in sorted(facts.keys() - _NOT_SHOWN) for line in _settings(key, facts[key])]
+    return [*setting_lines, *_clauses(str(facts.get("sql", "")))]
 
 
 def _settings(name: str, value: Any) -> Iterator[str]:
-    if value in (None, [], {}, ""):
+    if value in (None, [], (), {}, ""):
         return
     if isinstance(value, Mapping):
         for key in sorted(value):
@@ -111,15 +114,15 @@ def _joined(tokens: Sequence[str]) -> str:
     """Tokens as people write them: no blank before a comma, around a dot or inside brackets."""
     text, last = "", ""
     for token in tokens:
-        found = _READ.fullmatch(token)
-        shown = _called(*found.groups()) if found else token
+        read_token = _READ.fullmatch(token)
+        token_text = _called(*read_token.groups()) if read_token else token
         called = token == _OPEN and _NAME.fullmatch(last) is not None and last.lower() not in _BEFORE_BRACKETS
         close = not text or last in {"(", "."} or token in {",", ")", "."} or called
-        text += shown if close else f" {shown}"
+        text += token_text if close else f" {token_text}"
         last = token
     return text
 
 
 def _called(kind: str, name: str) -> str:
-    named = ", ".join(f"'{part}'" for part in (name.split(".", 1) if kind == "source" else [name]))
-    return f"{{{{ {kind}({named}) }}}}"
+    quoted = ", ".join(f"'{part}'" for part in (name.split(".", 1) if kind == "source" else [name]))
+    return f"{{{{ {kind}({quoted}) }}}}"

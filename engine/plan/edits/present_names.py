@@ -7,103 +7,105 @@ the names (`stateful_steps.meaning`).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
+from msgspec.structs import replace
 from sqlglot import exp
 
 from engine.compile import Manifest, Model
 from engine.compile.columns import InputColumns
 from engine.compile.columns.find_columns import bind
 from engine.compile.columns.name_uses import UseKind
+from engine.compile.nodes.facts import Facts, InputFacts, StateFacts
 from engine.compile.sql.dialect import tree_of
 from engine.compile.sql.normalize import spelling_of
 from engine.compile.templates.template_names import REF, SOURCE
 from engine.plan.deployed.deployed_facts import earlier_names
 
 Names = Mapping[str, str]
-_LISTS = ("unique_key", "sequence_by", "check", "exclude")
-_STATE = ("state", "began", "keyed")
 _CONDITION = "select {} from `@own`"
 
 
-def with_inputs_of_now(facts: Mapping[str, Any], now: Names) -> Mapping[str, Any]:
+def with_inputs_of_now(facts: Facts, now: Names) -> Facts:
     """Return the facts with the names that inputs have now, by the earlier ones."""
     if not now:
         return facts
+    renamed_inputs = (replace(item, name=now.get(item.name, item.name)) for item in facts.inputs)
 
-    def named(item: Mapping[str, Any]) -> dict[str, Any]:
-        return {**item, "name": now.get(item["name"], item["name"])}
+    def moved(state: StateFacts) -> StateFacts:
+        # Its text keeps the views that it was made with.
+        items = (replace(item, name=now.get(item.name, item.name), alias=item.name) for item in state.inputs)
+        return replace(state, inputs=tuple(items))
 
-    inputs = sorted(map(named, facts["inputs"]), key=lambda item: (item["name"], item.get("through", "")))
-    # The text of a state keeps the views that it was made with.
-    apart = {
-        key: {**facts[key], "inputs": [{**named(item), "alias": item["name"]} for item in facts[key]["inputs"]]}
-        for key in _STATE
-        if key in facts
-    }
-    sql = str(facts["sql"])
     reads = {f"{kind}{old}": InputColumns(old, None) for old in now for kind in (SOURCE, REF)}
-    return {**facts, **apart, "inputs": inputs, "sql": _written(sql, reads, now, {}, {})}
+    inputs = tuple(sorted(renamed_inputs, key=lambda item: (item.name, item.through)))
+    return replace(_with_states(facts, moved), inputs=inputs, sql=_written(facts.sql, reads, now, {}, {}))
 
 
-def with_names_of_now(manifest: Manifest, model: Model, facts: Mapping[str, Any]) -> Mapping[str, Any]:
+def _with_states(facts: Facts, with_new_names: Callable[[StateFacts], StateFacts]) -> Facts:
+    states = {"state": facts.state, "began": facts.began, "keyed": facts.keyed}
+    return replace(facts, **{key: state and with_new_names(state) for key, state in states.items()})
+
+
+def with_names_of_now(manifest: Manifest, model: Model, facts: Facts) -> Facts:
     own, nodes = _names(model), {item.name: manifest.nodes.get(item.node) for item in model.inputs}
     inputs = {name: names for name, node in nodes.items() if isinstance(node, Model) and (names := _names(node))}
     if not own and not inputs:
         return facts
-    apart = {key: _apart(facts[key], own, inputs) for key in _STATE if key in facts}
-    read = [_input(item, inputs.get(str(item["name"]), {})) for item in facts["inputs"]]
+
+    def with_new_names(state: StateFacts) -> StateFacts:
+        read = (replace(item, renamed=inputs.get(item.name, item.renamed)) for item in state.inputs)
+        return replace(state, inputs=tuple(read), renamed=own)
+
     reads = {}
     for name, node in nodes.items():
         before = {new: old for old, new in inputs.get(name, {}).items()}
         columns = [(before.get(column.name.lower(), column.name), None) for column in getattr(node, "columns", ())]
         kind = REF if isinstance(node, Model) else SOURCE
         reads[f"{kind}{name}"] = InputColumns(name, tuple(columns) or None, complete=False)
-    sql = _written(str(facts["sql"]), reads, {}, inputs, own)
-    return {**facts, **apart, **_of_table(facts, own), "inputs": read, "sql": sql}
+    return replace(
+        _of_table(_with_states(facts, with_new_names), own),
+        inputs=tuple(_input(item, inputs.get(item.name, {})) for item in facts.inputs),
+        sql=_written(facts.sql, reads, {}, inputs, own),
+    )
 
 
 def _names(model: Model) -> dict[str, str]:
     return {old: new.lower() for old, new in earlier_names(model).items()}
 
 
-def _apart(said: Mapping[str, Any], own: Names, inputs: Mapping[str, Names]) -> dict[str, Any]:
-    read = [{**item, "renamed": inputs[str(item["name"])]} if str(item["name"]) in inputs else item
-            for item in said["inputs"]]  # fmt: skip
-    return {**said, "inputs": read, "renamed": dict(own)}
-
-
-def _input(item: Mapping[str, Any], names: Names) -> Mapping[str, Any]:
+def _input(item: InputFacts, names: Names) -> InputFacts:
     if not names:
         return item
-    mark = item.get("watermark")
-    if mark:
-        mark = {**mark, "column": names.get(str(mark["column"]).lower(), mark["column"])}
-    return {**item, "watermark": mark, "dedup": sorted(names.get(name.lower(), name) for name in item["dedup"])}
+    mark = item.watermark and replace(item.watermark, column=_now(item.watermark.column, names))
+    return replace(item, watermark=mark, dedup=tuple(sorted(names.get(name.lower(), name) for name in item.dedup)))
 
 
-def _of_table(facts: Mapping[str, Any], own: Names) -> dict[str, Any]:
-    found: dict[str, Any] = {
-        "partition_by": [{**part, "column": _now(part["column"], own)} for part in facts.get("partition_by") or ()],
-        "expectations": sorted([_condition(text, own), on] for text, on in facts.get("expectations") or ()),
-    }
-    write = dict(facts.get("write") or {})
-    for key in _LISTS:
-        if isinstance(write.get(key), list):
-            names = [own.get(name, name) for name in write[key]]
-            write[key] = names if key == "sequence_by" else sorted(names)
-    if "delete_when" in write:
-        write["delete_when"] = _condition(write["delete_when"], own)
-    table = dict(facts.get("table") or {})
+def _of_table(facts: Facts, own: Names) -> Facts:
+    def with_new_names(names: Iterable[str]) -> tuple[str, ...]:
+        return tuple(own.get(name, name) for name in names)
+
+    write, table = facts.write, dict(facts.table)
     if "sort_by" in table:
         table["sort_by"] = [{**part, "column": _now(part["column"], own)} for part in table["sort_by"]]
     if "columns" in table:
         table["columns"] = {own.get(name, name): kind for name, kind in table["columns"].items()}
     if "expectations" in table:
         table["expectations"] = sorted([name, _condition(text, own), on] for name, text, on in table["expectations"])
-    found |= {"write": write, "table": table}
-    return {key: value for key, value in found.items() if key in facts}
+    return replace(
+        facts,
+        partition_by=tuple(replace(part, column=_now(part.column, own)) for part in facts.partition_by),
+        expectations=tuple(sorted((_condition(text, own), on) for text, on in facts.expectations)),
+        write=replace(
+            write,
+            unique_key=tuple(sorted(with_new_names(write.unique_key))),
+            sequence_by=with_new_names(write.sequence_by),
+            check=write.check if isinstance(write.check, str) else tuple(sorted(with_new_names(write.check))),
+            exclude=tuple(sorted(with_new_names(write.exclude))),
+            delete_when=write.delete_when and _condition(write.delete_when, own),
+        ),
+        table=table,
+    )
 
 
 def _now(name: str, own: Names) -> str:
@@ -148,7 +150,7 @@ def _edits(
             yield (name.meta["start"], name.meta["end"] + 1), f"`{name.name.removesuffix(old)}{now[old]}`"
     bound = bind(tree, reads, {}, sql, with_uses=True)
     unaliased, uses = bound.noted.unaliased, bound.noted.uses or {}
-    given = {
+    new_column_names = {
         at: own[column.name.lower()]
         for at, column in zip(bound.named_at, bound.columns.columns or (), strict=False)
         if isinstance(at, int) and at >= 0 and column.name.lower() in own
@@ -158,12 +160,12 @@ def _edits(
         new = columns.get(node, {}).get(name.lower()) if use.origin is not None else None
         if use.kind is UseKind.ALIAS and use.named_at in now:
             new = now[str(use.named_at)].rpartition(".")[2]
-        elif use.named_at in given and use.named_at not in unaliased:
-            new = given[use.named_at]
+        elif use.named_at in new_column_names and use.named_at not in unaliased:
+            new = new_column_names[use.named_at]
         if use.start in unaliased:
             # A column without an alias is named by its input, and keeps the name that it has in the table.
             written = sql[use.start : use.end].strip("`")
-            column, result = new or written, given.get(use.start, written)
+            column, result = new or written, new_column_names.get(use.start, written)
             if column.lower() != result.lower():
                 yield (use.start, use.end), f"`{column}` as `{result}`"
             elif new is not None:

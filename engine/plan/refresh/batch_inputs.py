@@ -17,22 +17,22 @@ def batch_positions(
     of_table: Callable[[Model], TableFacts | None],
 ) -> dict[str, Any]:
     """Return snapshots of tables and a hash of listed files; views count by what they read; None: not known."""
-    found: dict[str, Any] = {}
+    positions: dict[str, Any] = {}
     refs = names_refs(model.sql)
     for item in model.inputs:
         node = manifest.nodes[item.node]
         if isinstance(node, Source):
             position = of_source(node)
-            found[item.node] = dict(position) if position is not None else None
+            positions[item.node] = dict(position) if position is not None else None
         elif isinstance(node, Model) and node.computed_when_read and node.deferred_from is not None:
             # What it reads belongs to another target: its rows may be others each time.
-            found[item.node] = {"view": node.fingerprint, "read": manifest.invocation_id}
+            positions[item.node] = {"view": node.fingerprint, "read": manifest.invocation_id}
         elif isinstance(node, Model) and node.computed_when_read:
-            found[item.node] = {"view": node.fingerprint, **batch_positions(manifest, node, of_source, of_table)}
+            positions[item.node] = {"view": node.fingerprint, **batch_positions(manifest, node, of_source, of_table)}
         elif isinstance(node, Model):
             table = of_table(node)
-            found[item.node] = table.position(refs=refs) if table else None
-    return found
+            positions[item.node] = table.position(refs=refs) if table else None
+    return positions
 
 
 def same_rows(
@@ -48,23 +48,23 @@ def changed_table(state: ModelState, table: TableFacts | None) -> str | None:
     """Return how a batch table differs from what its last build made of it, in a sentence; None: it does not."""
     if table is None or table.uuid != state.uuid or not table.only_files_since(state.snapshot):
         return "its table is not as it was written"
-    if state.made and table.made != state.made:
+    if state.made and table.shape != state.made:
         return "another program changed the columns, the partitioning or the order of its table"
     return None
 
 
 def changed_view(state: ModelState, view: ViewFacts | None) -> str | None:
     """Return how a view differs from what its last build made of it, in a sentence; None: it does not."""
-    if view is None or (state.made and view.made != state.made):
+    if view is None or (state.made and view.shape != state.made):
         return "another program changed the view"
     return None
 
 
 def same_tables(before: Mapping[str, Any], now: Mapping[str, Any]) -> bool:
-    known = [
+    uuids = [
         {node: place.get("table") for node, place in i.items() if isinstance(place, Mapping)} for i in (before, now)
     ]
-    return known[0] == known[1]
+    return uuids[0] == uuids[1]
 
 
 def same_columns(before: Mapping[str, Any], now: Mapping[str, Any]) -> bool:

@@ -71,13 +71,13 @@ class RefreshChoice:
         return self.way is Way.CHANGES and not self.unfollowed
 
     @property
-    def shown(self) -> str:
+    def full_reason(self) -> str:
         if self.way is Way.NOTHING or (self.way is Way.FULL and not self.reason):
             return ""
         if self.way is Way.FULL:
             return f"computed in full: {self.reason}"
         if self.partitions:
-            return "the affected partitions are computed again"
+            return "the affected partitions are recomputed"
         return f"computed in full unless no row that it reads changed: {self.unfollowed}"
 
     @property
@@ -88,7 +88,7 @@ class RefreshChoice:
             return f"all rows are compared: {self.reason}" if self.reason else "all rows are compared"
         if self.row_by_row:
             return f"only rows of '{self.inputs[0].name}' in files that changed are compared"
-        return "all rows are compared: a row may be made of several rows, or its table may lack what it was"
+        return "all rows are compared: a row may be made of several rows, or its table may lack the earlier values"
 
 
 class _FullError(Exception):
@@ -111,20 +111,27 @@ def refresh_choice(
     try:
         _check_query(manifest, model)
         _check_state(model, state, written, environment, spark_version)
-        found = tuple(_inputs(manifest, model, state, inputs, of_table)) if state is not None else ()
-        if changed := [one for one in found if one.changed]:
+        input_changes = tuple(_inputs(manifest, model, state, inputs, of_table)) if state is not None else ()
+        if changed := [one for one in input_changes if one.changed]:
             _check_writing(model)
     except _FullError as full:
         return RefreshChoice(Way.FULL, full.reason, full.hint)
     if not changed:
-        names = ", ".join(f"'{one.name}'" for one in found if one.before != one.after)
-        return RefreshChoice(Way.NOTHING, f"only files of {names} were rewritten" if names else "", inputs=found)
+        names = ", ".join(f"'{one.name}'" for one in input_changes if one.before != one.after)
+        return RefreshChoice(
+            Way.NOTHING, f"only files of {names} were rewritten" if names else "", inputs=input_changes
+        )
     names = ", ".join(f"'{one.name}'" for one in changed)
     # Whether anything that is read changed is found for any query.
-    columns = {plain(one.view): one.columns for one in found}
+    columns = {unquoted_view(one.view): one.columns for one in input_changes}
     unfollowed, hint = _unfollowed(model, columns)
-    rows = bool(model.write.history) and len(found) == 1 and _has_every_row(model.write) and _row_by_row(model, columns)
-    return RefreshChoice(Way.CHANGES, f"{names} changed", hint, found, unfollowed, row_by_row=rows)
+    rows = (
+        bool(model.write.history)
+        and len(input_changes) == 1
+        and _has_every_row(model.write)
+        and _row_by_row(model, columns)
+    )
+    return RefreshChoice(Way.CHANGES, f"{names} changed", hint, input_changes, unfollowed, row_by_row=rows)
 
 
 def _has_every_row(write: Write) -> bool:
@@ -132,34 +139,34 @@ def _has_every_row(write: Write) -> bool:
 
 
 def _unfollowed(model: Model, columns: Mapping[str, Sequence[str]]) -> tuple[str, str]:
-    from engine.compile.refresh.changed_keys import follow
+    from engine.compile.refresh.changed_keys import follow_changes
     from engine.compile.refresh.query_block import NotFollowedError
 
     parts = [part.column.lower() for part in model.write.partition_by]
     if not parts:
         return "it has no 'partition_by'", "Set partition_by to columns of its GROUP BY or PARTITION BY."
     try:
-        keys = follow(model.sql, columns).keys
+        keys = follow_changes(model.sql, columns).keys
     except NotFollowedError as fault:
         return fault.reason, fault.hint
     odd = next((part for part in parts if part not in keys), None)
     if odd is None:
         return "", ""
-    hint = "Partition by columns of GROUP BY or PARTITION BY, and not by those of a LEFT JOIN."
+    hint = "Partition by columns of GROUP BY or PARTITION BY, and not by columns of a LEFT JOIN."
     return f"rows that belong together may have several values of '{odd}'", hint
 
 
 def _row_by_row(model: Model, columns: Mapping[str, Sequence[str]]) -> bool:
-    from engine.compile.refresh.changed_keys import follow
+    from engine.compile.refresh.changed_keys import follow_changes
     from engine.compile.refresh.query_block import NotFollowedError
 
     try:
-        return all(branch.row_by_row for branch in follow(model.sql, columns).branches)
+        return all(branch.row_by_row for branch in follow_changes(model.sql, columns).branches)
     except NotFollowedError:
         return False
 
 
-def plain(view: str) -> str:
+def unquoted_view(view: str) -> str:
     return view.replace("`", "")
 
 
@@ -174,7 +181,7 @@ def _check_query(manifest: Manifest, model: Model) -> None:
     if volatile(manifest, model):
         raise _FullError("it reads the clock or draws random numbers", "Compute such values where the rows are made.")
     if model.operation.pre_hook:
-        raise _FullError("its pre_hook may change what the query returns", "Remove the pre_hook.")
+        raise _FullError("its pre_hook may change the result of the query", "Remove the pre_hook.")
     if names_refs(model.sql):
         raise _FullError("it reads a tag or branch")
     if names_by_strings(model.sql):
@@ -192,7 +199,9 @@ def _check_writing(model: Model) -> None:
     if model.write.history is History.VERSIONS or (model.write.history and model.write.refresh is not Refresh.AUTO):
         raise _FullError("'history' compares all rows of each build", "Remove 'refresh'.")
     if model.write.overwrite is Overwrite.PARTITIONS:
-        raise _FullError("'overwrite: partitions' replaces what the query returns", "Remove 'overwrite'.")
+        raise _FullError(
+            "'overwrite: partitions' replaces the partitions that the query returns", "Remove 'overwrite'."
+        )
     if model.write.publish is Publish.ON_TESTS_PASS:
         raise _FullError("'publish: on_tests_pass' stages the table in full", "Set publish: immediately.")
     if any(check.on_fail is OnFail.QUARANTINE for check in model.expectations):
@@ -218,7 +227,7 @@ def _check_state(
     if state.fingerprint != model.fingerprint:
         raise _FullError("its query or settings changed")
     if (state.engine_version, state.spark_version) != (__version__, spark_version):
-        raise _FullError("it was built with another version of the engine or of Spark")
+        raise _FullError("it was built with another version of Headrace or of Spark")
     if dict(state.environment) != dict(environment):
         raise _FullError("it was built under another name, project or target")
     if (fault := changed_table(state, written)) is not None:
@@ -239,19 +248,19 @@ def _inputs(
     names = read_names(model.sql)
     if state.inputs.keys() != inputs.keys():
         raise _FullError("it reads other tables than before")
-    seen: set[str] = set()
+    visited: set[str] = set()
     for item in model.inputs:
-        if item.node in seen:
+        if item.node in visited:
             continue
-        seen.add(item.node)
+        visited.add(item.node)
         node, before, now = manifest.nodes[item.node], state.inputs[item.node], inputs[item.node]
         is_table = isinstance(node, Model) and not node.computed_when_read
         if before == now and before is not None and not is_table:
             continue
         if not is_table or not isinstance(node, Model):
-            what = "a view" if isinstance(node, Model) else "not a table of this project"
+            kind = "a view" if isinstance(node, Model) else "not a table of this project"
             hint = "Make it a table." if isinstance(node, Model) else "Read it through a model."
-            raise _FullError(f"'{item.name}' changed, and is {what}", hint)
+            raise _FullError(f"'{item.name}' changed, and is {kind}", hint)
         table = of_table(node)
         if table is None or now is None or before is None or before.get("table") != table.uuid:
             raise _FullError(f"'{item.name}' was dropped and recreated")
@@ -309,7 +318,9 @@ def refused_query(manifest: Manifest, model: Model) -> Diagnostic | None:
         return refused(model, RefreshChoice(Way.FULL, full.reason, full.hint))
     columns: dict[str, list[str]] = {}
     for item in model.inputs:
-        columns[plain(item.view)] = [column.name for column in getattr(manifest.nodes[item.node], "columns", ())]
+        columns[unquoted_view(item.view)] = [
+            column.name for column in getattr(manifest.nodes[item.node], "columns", ())
+        ]
     if not all(columns.values()):
         return None
     unfollowed, hint = _unfollowed(model, columns)

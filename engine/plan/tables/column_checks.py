@@ -28,14 +28,14 @@ def column_faults(
     manifest: Manifest, model: Model, query: Mapping[str, Any], table: TableFacts, before: frozenset[str] | None
 ) -> Iterator[Diagnostic]:
     """Yield why a table cannot hold the rows of a query: `table-schema`."""
-    there = spark_struct(table.fields) if table.fields else None
-    if there is None:
+    table_struct = spark_struct(table.fields) if table.fields else None
+    if table_struct is None:
         return
-    found = match(query, there)
+    schema_match = match(query, table_struct)
     # What compile only takes a type to be does not reject: Spark says it before anything is written.
-    known = {column.name.lower() for column in model.columns if _is_certain(manifest, column)}
-    sure = (one for one in found.incompatible if one.path[0].lower() in known)
-    if (fault := column_fault(model, replace(found, incompatible=tuple(sure)), before)) is not None:
+    certain_columns = {column.name.lower() for column in model.columns if _is_certain(manifest, column)}
+    sure = (one for one in schema_match.incompatible if one.path[0].lower() in certain_columns)
+    if (fault := column_fault(model, replace(schema_match, incompatible=tuple(sure)), before)) is not None:
         yield fault
 
 
@@ -56,13 +56,13 @@ def given_before(
     return None if (refresh or not same) and state is not None else frozenset()
 
 
-def gone(found: SchemaMatch, before: frozenset[str] | None) -> tuple[str, ...]:
-    return tuple(name for name in found.gone if before is None or name.lower() in before)
+def dropped_columns(schema_match: SchemaMatch, before: frozenset[str] | None) -> tuple[str, ...]:
+    return tuple(name for name in schema_match.dropped if before is None or name.lower() in before)
 
 
-def column_fault(model: Model, found: SchemaMatch, before: frozenset[str] | None) -> Diagnostic | None:
+def column_fault(model: Model, schema_match: SchemaMatch, before: frozenset[str] | None) -> Diagnostic | None:
     """Return what stops the rows of a query from being written to the model's table; None: nothing does."""
-    misfits = list(_misfits(model, found, before))
+    misfits = list(_misfits(model, schema_match, before))
     if not misfits:
         return None
     message = "; ".join(misfit for misfit, _ in misfits)
@@ -70,31 +70,29 @@ def column_fault(model: Model, found: SchemaMatch, before: frozenset[str] | None
     return Diagnostic("table-schema", message, hint, node=model.name, location=Location(model.file))
 
 
-def _misfits(model: Model, found: SchemaMatch, before: frozenset[str] | None) -> Iterator[tuple[str, str]]:
+def _misfits(model: Model, schema_match: SchemaMatch, before: frozenset[str] | None) -> Iterator[tuple[str, str]]:
     policy, table = model.write.on_schema_change, model.relation
-    if found.added and policy is OnSchemaChange.FAIL:
+    if schema_match.added and policy is OnSchemaChange.FAIL:
         fix = (
             "Add it to the table (on_schema_change: append_columns), ignore it (on_schema_change: ignore), or "
             "remove it from the query."
         )
-        yield f"{table} has no column {', '.join(map(shown_path, found.added))}", fix
-    if policy is OnSchemaChange.FAIL and (names := gone(found, before)):
+        yield f"{table} has no column {', '.join(map(shown_path, schema_match.added))}", fix
+    if policy is OnSchemaChange.FAIL and (names := dropped_columns(schema_match, before)):
         fix = f"Select NULL for it (cast(null as ..) as {names[0]}), or let it be NULL in new rows"
         yield (
             f"{table} has the column {', '.join(names)}, which the query no longer returns",
             f"{fix} (on_schema_change: append_columns or ignore).",
         )
-    if found.added_fields and policy is OnSchemaChange.IGNORE:
+    if schema_match.added_fields and policy is OnSchemaChange.IGNORE:
         # Spark writes a struct as a whole, or not at all.
         fix = "Add it to the table (on_schema_change: append_columns), or remove it from the query."
-        yield f"{table} has no field {', '.join(map(shown_path, found.added_fields))}", fix
-    if found.missing:
+        yield f"{table} has no field {', '.join(map(shown_path, schema_match.added_fields))}", fix
+    if schema_match.missing:
         fix = "Select NULL for it (cast(null as ..))."
-        yield (
-            f"{table} has the field {', '.join(map(shown_path, found.missing))}, which the query no longer returns",
-            fix,
-        )
-    for index, one in enumerate(found.incompatible):
+        fields = ", ".join(map(shown_path, schema_match.missing))
+        yield f"{table} has the field {fields}, which the query no longer returns", fix
+    for index, one in enumerate(schema_match.incompatible):
         fix = f"Cast it in the query to its type in the table{_cast(one)}."
         yield f"'{shown_path(one.path)}' is {one.table} in {table} and {one.query} in the query", "" if index else fix
 
@@ -115,8 +113,8 @@ def query_columns(
     manifest: Manifest, model: Model, deployed: Deployed, built: Collection[str]
 ) -> Mapping[str, Any] | None:
     """Return the query's columns as a struct in Spark's JSON; None: only Spark knows them."""
-    known = not model.facts.get("settings") and _tables_as_compiled(manifest, model, deployed, built)
-    return model_struct(model) if known else None
+    as_compiled = not model.facts.settings and _tables_as_compiled(manifest, model, deployed, built)
+    return model_struct(model) if as_compiled else None
 
 
 def _tables_as_compiled(manifest: Manifest, model: Model, deployed: Deployed, built: Collection[str]) -> bool:

@@ -26,7 +26,7 @@ from engine.lake.table_facts import SnapshotFacts, TableFacts
 from engine.plan.deployed.checkpoint_facts import CheckpointFacts
 from engine.plan.deployed.deployed_facts import Deployed, DeployedModel
 from engine.plan.new_checkpoint import begun_at
-from engine.sources import SourceSpec, answers_of
+from engine.sources import SourceSpec, source_traits
 from engine.sources.iceberg import iceberg_source, snapshot_history
 from engine.sources.iceberg.snapshot_history import Start, changed_columns
 from engine.state import ModelState
@@ -55,12 +55,12 @@ class TableReading:
     """How a table is read in this run; `first` None: there is no snapshot to begin with yet."""
 
     start: Start
-    begun: bool = False
+    has_begun: bool = False
     first: int | None = None
 
     @property
     def elsewhere(self) -> bool:
-        return self.start.seed is not None or (self.start.at is not None and not self.begun)
+        return self.start.seed is not None or (self.start.at is not None and not self.has_begun)
 
 
 def upstreams_of(
@@ -77,31 +77,31 @@ def upstreams_of(
     Raises:
         StateError: `upstream-history`, a model's table does not exist.
     """
-    found: dict[str, Upstream] = {}
+    upstreams: dict[str, Upstream] = {}
     for item in model.inputs:
         node = manifest.nodes[item.node]
         if not item.stream or not is_table(node):
             continue
         ignore = item.on_upstream_delete is OnUpstreamDelete.IGNORE
-        before = found.get(item.node)
+        before = upstreams.get(item.node)
         if isinstance(node, Source):
             name, facts = of_source(node)
-            made = Upstream(item.node, item.name, name, facts, ignore, node.spec)
+            upstream = Upstream(item.node, item.name, name, facts, ignore, node.spec)
         elif isinstance(node, Model):
-            relation, there = node.relation, of_model(node)
-            if there is None:
+            relation, table = node.relation, of_model(node)
+            if table is None:
                 message = f"the table {relation} that '{model.name}' streams from does not exist"
                 raise StateError("upstream-history", message, f"Build '{node.name}' first.", node=model.name)
-            made = Upstream(item.node, item.name, (relation.catalog, relation.schema, relation.name), there, ignore)
+            upstream = Upstream(item.node, item.name, (relation.catalog, relation.schema, relation.name), table, ignore)
         else:
             raise TypeError(item.node)
         # Read twice, the stricter of the two counts.
-        found[item.node] = made if before is None or not ignore else before
-    return tuple(found.values())
+        upstreams[item.node] = upstream if before is None or not ignore else before
+    return tuple(upstreams.values())
 
 
 def is_table(node: object) -> bool:
-    return isinstance(node, Model) or (isinstance(node, Source) and answers_of(node.spec.format).is_table)
+    return isinstance(node, Model) or (isinstance(node, Source) and source_traits(node.spec.format).is_table)
 
 
 def decided(model: Model, upstream: Upstream, seed: str, begin: Mapping[str, Any]) -> Start:
@@ -115,30 +115,30 @@ def decided(model: Model, upstream: Upstream, seed: str, begin: Mapping[str, Any
     """
     table = upstream.facts
     try:
-        said = iceberg_source.start(upstream.spec, table) if upstream.spec is not None else None
+        start = iceberg_source.start(upstream.spec, table) if upstream.spec is not None else None
         if upstream.spec is None and (at := begin.get("at")) is not None:
             # What waits for tests was committed before it can be read: it comes behind what can be read now, and in the
             # place of compactions since.
             newest = next((s.at + 1 for s in table.history if not s.rewrites_files), at)
-            said = snapshot_history.from_time(upstream.name, table, min(at, newest))
+            start = snapshot_history.from_time(upstream.name, table, min(at, newest))
     except EngineError as error:
-        raise _of(error, model) from error
-    if said is None:
+        raise _as_state_error(error, model) from error
+    if start is None:
         return snapshot_history.from_first_row(table, seed, ignore_deletes=upstream.ignore_deletes)
-    _refuse_rewriting(model, upstream, [s for s in table.history if said.at is None or s.at >= said.at], said)
-    return said
+    _refuse_rewriting(model, upstream, [s for s in table.history if start.at is None or s.at >= start.at], start)
+    return start
 
 
-def _of(error: EngineError, model: Model) -> StateError:
-    found = error.diagnostic
-    return StateError(found.code, found.message, found.hint, node=model.name)
+def _as_state_error(error: EngineError, model: Model) -> StateError:
+    diagnostic = error.diagnostic
+    return StateError(diagnostic.code, diagnostic.message, diagnostic.hint, node=model.name)
 
 
 def continued(
     model: Model,
     state: ModelState,
     checkpoint: CheckpointFacts,
-    found: Sequence[Upstream],
+    upstreams: Sequence[Upstream],
     seeds: Mapping[str, TableFacts],
 ) -> dict[str, TableReading]:
     """Return where the streams of a generation that has begun continue, by node.
@@ -148,10 +148,10 @@ def continued(
             read.
     """
     committed, started = _snapshots(checkpoint.offsets), _snapshots(checkpoint.started_offsets)
-    known = {s.id for table in (*(u.facts for u in found), *seeds.values()) for s in table.history}
-    lost = (committed | started) - known
+    known_snapshots = {s.id for table in (*(u.facts for u in upstreams), *seeds.values()) for s in table.history}
+    lost_snapshots = (committed | started) - known_snapshots
     readings = {}
-    for upstream in found:
+    for upstream in upstreams:
         start = start_of(state, upstream)
         if start.uuid != upstream.facts.uuid:
             raise _replaced(model, upstream)
@@ -159,8 +159,8 @@ def continued(
             message = f"the table {start.seed} with the initial snapshot of {upstream.full} does not exist"
             raise StateError("upstream-history", message, f"Restore it, or {ANEW.format(model.name)}", node=model.name)
         ids = [s.id for s in upstream.facts.history]
-        if lost and not (committed | started).intersection(ids):
-            raise _lost(model, upstream, lost)
+        if lost_snapshots and not (committed | started).intersection(ids):
+            raise _lost_position(model, upstream, lost_snapshots)
         reached = [ids.index(i) for i in ids if i in committed]
         rest = upstream.facts.history[: max(reached)] if reached else unread(model, upstream, start)
         _refuse_rewriting(model, upstream, rest, start)
@@ -170,8 +170,8 @@ def continued(
 
 
 def start_of(state: ModelState, upstream: Upstream) -> Start:
-    kept = state.starts.get(upstream.node)
-    return Start(**kept) if kept else Start(upstream.facts.uuid)
+    stored_start = state.starts.get(upstream.node)
+    return Start(**stored_start) if stored_start else Start(upstream.facts.uuid)
 
 
 def _snapshots(offsets: Iterable[Mapping[str, Any]]) -> frozenset[int]:
@@ -227,20 +227,20 @@ def _replaced(model: Model, upstream: Upstream) -> StateError:
     return StateError("upstream-replaced", message, hint, node=model.name)
 
 
-def _lost(model: Model, upstream: Upstream, lost: frozenset[int]) -> StateError:
+def _lost_position(model: Model, upstream: Upstream, lost_snapshots: frozenset[int]) -> StateError:
     table = upstream.facts
-    back = sorted(lost & table.snapshots)
-    what = f"'{model.name}' has read {upstream.full} up to snapshot {(back or sorted(lost))[0]}, and"
+    back = sorted(lost_snapshots & table.snapshots)
+    introduction = f"'{model.name}' has read {upstream.full} up to snapshot {(back or sorted(lost_snapshots))[0]}, and"
     anew = ANEW.format(model.name)
     if table.history and table.history[-1].parent is None and table.history[-1].operation == "overwrite":
-        message = f"{what} the table was rebuilt or replaced since then: its rows would be read again"
+        message = f"{introduction} the table was rebuilt or replaced since then: its rows would be re-read"
         hint = f"To continue with the new table, {anew}"
         return StateError("upstream-replaced", message, hint, node=model.name)
     if back or table.complete:
-        message = f"{what} that snapshot is no longer in its history: the table was rolled back"
+        message = f"{introduction} that snapshot is no longer in its history: the table was rolled back"
         hint = f"Roll {upstream.full} forward again, or {anew}"
         return StateError("upstream-replaced", message, hint, node=model.name)
-    message = f"{what} that snapshot has expired, possibly with unread commits after it"
+    message = f"{introduction} that snapshot has expired, possibly with unread commits after it"
     hint = (
         f"To continue, {anew} Keep snapshots of {upstream.full} longer than the time between builds of '{model.name}'."
     )
@@ -248,22 +248,22 @@ def _lost(model: Model, upstream: Upstream, lost: frozenset[int]) -> StateError:
 
 
 def _refuse_rewriting(model: Model, upstream: Upstream, unread: Sequence[SnapshotFacts], start: Start) -> None:
-    found = snapshot_history.rewriting(unread, ignore_deletes=upstream.ignore_deletes)
-    if found is None:
+    rewriting = snapshot_history.rewriting(unread, ignore_deletes=upstream.ignore_deletes)
+    if rewriting is None:
         return
-    when = snapshot_history.time_of(found)
+    when = snapshot_history.time_of(rewriting)
     message = (
-        f"'{model.name}' cannot stream from {upstream.full}: its snapshot {found.id} of {when} is a commit of "
-        f"operation '{found.operation}', but a stream reads append-only tables, not rows that "
-        f"{'are deleted' if found.operation == 'delete' else 'are replaced'}"
+        f"'{model.name}' cannot stream from {upstream.full}: its snapshot {rewriting.id} of {when} is a commit of "
+        f"operation '{rewriting.operation}', but a stream reads append-only tables, not rows that "
+        f"{'are deleted' if rewriting.operation == 'delete' else 'are replaced'}"
     )
-    if found.backfills and found.marker("model"):
+    if rewriting.backfills and rewriting.marker("model"):
         # A kill: streams are moved behind such a commit by the command that made it.
-        command = f"engine backfill {found.marker('model')} .."
-        hint = f"Run the backfill that made it again, which moves '{model.name}' behind it: {command}"
+        command = f"engine backfill {rewriting.marker('model')} .."
+        hint = f"Repeat the backfill that created it, which moves '{model.name}' behind it: {command}"
         raise StateError("upstream-rewritten", message, hint, node=model.name)
     ways = [f"read it in full (remove '{upstream.name}' from 'streams:')"]
-    if found.operation == "delete":
+    if rewriting.operation == "delete":
         ways.append("skip deletions (on_upstream_delete: ignore)")
     if start.at is not None and start.seed is None:
         ways.append(f"start after it ({' or '.join(k for k in ('starting_snapshot', 'starting_timestamp'))})")
@@ -280,16 +280,16 @@ def _refuse_lost_values(model: Model, upstream: Upstream, unread: Sequence[Snaps
     table = upstream.facts
     adding = {s.schema: s for s in unread if not s.rewrites_files}
     for schema, snapshot in adding.items():
-        lost = table.replaced_columns(schema)
-        if not lost:
+        replaced_paths = table.replaced_columns(schema)
+        if not replaced_paths:
             continue
         # Reads SQL, which takes a tenth of a second.
         from engine.plan.comparable_facts import names_column
 
-        lost = [path for path in lost if names_column(model.facts, path[0])]
-        if not lost:
+        replaced_paths = [path for path in replaced_paths if names_column(model.facts, path[0])]
+        if not replaced_paths:
             continue
-        names = ", ".join(dict.fromkeys(path[0] for path in lost))
+        names = ", ".join(dict.fromkeys(path[0] for path in replaced_paths))
         message = (
             f"'{model.name}' has not read all rows of {upstream.full} that were written before column {names} was "
             "dropped and added again, and would read NULL for their values"
@@ -318,21 +318,21 @@ def upstream_faults(
         return
 
     def of_source(source: Source) -> tuple[tuple[str, str, str], TableFacts]:
-        found = deployed.sources[source.id]
-        if found.table is None:
+        upstreams = deployed.sources[source.id]
+        if upstreams.table is None:
             raise TypeError(source.id)
-        return found.parts, found.table
+        return upstreams.parts, upstreams.table
 
-    known = deployed.models.get(model.id, DeployedModel())
-    state, place = known.state, Location(model.file)
+    deployed_model = deployed.models.get(model.id, DeployedModel())
+    state, place = deployed_model.state, Location(model.file)
     try:
-        found = upstreams_of(manifest, model, of_source, lambda node: tables[node.id])
-        if begin is None and state is not None and known.checkpoint is not None:
-            continued(model, state, known.checkpoint, found, known.initial_snapshots)
+        upstreams = upstreams_of(manifest, model, of_source, lambda node: tables[node.id])
+        if begin is None and state is not None and deployed_model.checkpoint is not None:
+            continued(model, state, deployed_model.checkpoint, upstreams, deployed_model.initial_snapshots)
     except EngineError as error:
         yield from (diagnostic.at(place, model.name) for diagnostic in error.diagnostics)
         return
-    for upstream in found if begin is not None else ():
+    for upstream in upstreams if begin is not None else ():
         try:
             beginning(model, upstream, decided(model, _moved(upstream, begin or {}), "", begin or {}))
         except EngineError as error:
@@ -360,6 +360,6 @@ def _changed_columns(manifest: Manifest, model: Model, deployed: Deployed, state
         if not item.stream or not isinstance(node, Source) or source is None or not source.columns:
             continue
         before = state.sources.get(node.id, {}).get("columns", {})
-        found = changed_columns(".".join(source.parts), model.name, before, source.columns)
-        if found is not None:
-            yield found.at(node.location, model.name)
+        fault = changed_columns(".".join(source.parts), model.name, before, source.columns)
+        if fault is not None:
+            yield fault.at(node.location, model.name)

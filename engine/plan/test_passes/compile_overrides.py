@@ -26,10 +26,10 @@ class Versions:
     target: str | None = None
     variables: Mapping[str, Any] = field(default_factory=dict)
     cached: Path | None = None
-    _known: dict[str, Compiled] = field(default_factory=dict)
+    _compiled_by_overrides: dict[str, Compiled] = field(default_factory=dict)
     _guard: threading.Lock = field(default_factory=threading.Lock)
 
-    def of(self, test: UnitTest) -> Manifest:
+    def manifest_for(self, test: UnitTest) -> Manifest:
         """The manifest with the model that a test is about.
 
         Raises:
@@ -39,9 +39,9 @@ class Versions:
             return self.compiled.manifest
         key = repr((test.model, sorted(test.variables.items()), sorted(test.macros.items())))
         with self._guard:
-            if key not in self._known:
-                self._known[key] = self._compiled(test)
-            return self._known[key].manifest
+            if key not in self._compiled_by_overrides:
+                self._compiled_by_overrides[key] = self._compiled(test)
+            return self._compiled_by_overrides[key].manifest
 
     def _compiled(self, test: UnitTest) -> Compiled:
         project = self.compiled.project
@@ -50,35 +50,37 @@ class Versions:
         project = replace(_with_macros(project, test), models=models, tests=())
         variables = {**self.variables, **test.variables}
         # A folder a test: what it overrides may change, and takes the place of what was.
-        kept = None if self.cached is None else self.cached / "overrides" / digest(test.id)
-        result = compile_project(project, target=self.target, variables=variables, cached=kept)
+        cache_folder = None if self.cached is None else self.cached / "overrides" / digest(test.id)
+        result = compile_project(project, target=self.target, variables=variables, cached=cache_folder)
         node = result.manifest.nodes.get(test.model)
         if not isinstance(node, Model) or node.broken:
-            found = tuple(d for d in result.manifest.errors if d.node in {None, test.model.partition(".")[2]})
+            diagnostics = tuple(d for d in result.manifest.errors if d.node in {None, test.model.partition(".")[2]})
             message = f"the model of '{test.name}' cannot be compiled with its overrides"
-            hint = "Correct 'vars' and 'macros' under 'overrides:' of the test; the errors below name what fails."
-            raise EngineError.of((Diagnostic("unit-test-input", message, hint, location=test.location), *found))
+            hint = "Correct 'vars' and 'macros' under 'overrides:' of the test; the errors below name the failures."
+            raise EngineError.from_diagnostics(
+                (Diagnostic("unit-test-input", message, hint, location=test.location), *diagnostics)
+            )
         return result
 
     def _above(self, model: str) -> set[str]:
-        seen, waiting = set[str](), [model]
+        visited, waiting = set[str](), [model]
         while waiting:
             node = waiting.pop()
-            if node not in seen:
-                seen.add(node)
+            if node not in visited:
+                visited.add(node)
                 waiting += self.compiled.manifest.parents(node)
-        return seen
+        return visited
 
 
 def _with_macros(project: LoadedProject, test: UnitTest) -> LoadedProject:
-    known = {macro.name: macro for macro in read_macros(project.macros)}
+    macros_by_name = {macro.name: macro for macro in read_macros(project.macros)}
     files = {file.file: file for file in project.macros}
     for name, text in test.macros.items():
-        macro = known.get(name)
+        macro = macros_by_name.get(name)
         head = _HEAD.match(macro.text) if macro else None
         if macro is None or head is None:
             message = f"the unit test '{test.name}' overrides a macro '{name}', which does not exist"
-            raise EngineError("unknown-macro", message, near(name, known), location=test.location)
+            raise EngineError("unknown-macro", message, near(name, macros_by_name), location=test.location)
         body = f"{head[0]}{{% raw %}}{text}{{% endraw %}}{{% endmacro %}}"
         file = files[macro.file]
         files[macro.file] = replace(file, text=file.text.replace(macro.text, body))

@@ -51,21 +51,21 @@ class ReadPositions:
     lake: Lake
     sources: Mapping[str, DeployedSource]
     staged: set[str] = field(default_factory=set)
-    _known: dict[tuple[str, bool], Position | None] = field(default_factory=dict)
+    _position_by_read: dict[tuple[str, bool], Position | None] = field(default_factory=dict)
 
-    def of(self, nodes: Iterable[str], sql: str) -> dict[str, Position | None]:
+    def find(self, nodes: Iterable[str], sql: str) -> dict[str, Position | None]:
         """Return the positions of what a query reads, by id; None: its rows may differ and nobody can tell."""
         refs = names_refs(sql)
         for node in nodes:
-            if (node, refs) not in self._known:
+            if (node, refs) not in self._position_by_read:
                 try:
-                    self._known[node, refs] = self._position(node, refs=refs)
+                    self._position_by_read[node, refs] = self._position(node, refs=refs)
                 except EngineError:
                     # What is wrong with it is reported by the test.
-                    self._known[node, refs] = None
-        return {node: self._known[node, refs] for node in nodes}
+                    self._position_by_read[node, refs] = None
+        return {node: self._position_by_read[node, refs] for node in nodes}
 
-    def stored(self, test: DataTest | UnitTest) -> Position | None:
+    def failing_rows_position(self, test: DataTest | UnitTest) -> Position | None:
         """Return where the table of a test's failing rows is; None: the test keeps none."""
         if not isinstance(test, DataTest) or test.stored is None:
             return None
@@ -87,19 +87,19 @@ class ReadPositions:
         return table.position(refs=refs) if table is not None else None
 
     def _source(self, source: Source) -> Position | None:
-        found = self.sources.get(source.id)
+        deployed_source = self.sources.get(source.id)
         # What a connection sets is rendered when the source is read.
-        if found is None or found.fault is not None or "connection" in source.spec.settings:
+        if deployed_source is None or deployed_source.fault is not None or "connection" in source.spec.settings:
             return None
-        return found.position()
+        return deployed_source.position()
 
     def _table(self, model: Model) -> TableFacts | None:
         relation = model.relation
         if not waits(model):
             return self.lake.table(relation.schema, relation.name)
-        pending = table_state(self.target, model).pending()
+        unpublished = table_state(self.target, model).unpublished()
         table = self.lake.table(relation.schema, relation.name, STAGED)
-        whole = pending is not None and pending.phase is Phase.STAGED
+        whole = unpublished is not None and unpublished.phase is Phase.STAGED
         if whole or (table is not None and STAGED in table.branches):
             self.staged.add(model.id)
         # A refresh that waits is another table, and becomes this one when it is published.
@@ -107,14 +107,19 @@ class ReadPositions:
 
     def _view(self, view: Model) -> Position | None:
         state = table_state(self.target, view).load()
-        found = self.lake.view(view.relation.schema, view.relation.name)
-        if found is None or state is None or state.fingerprint != view.fingerprint or volatile(self.manifest, view):
+        view_facts = self.lake.view(view.relation.schema, view.relation.name)
+        if (
+            view_facts is None
+            or state is None
+            or state.fingerprint != view.fingerprint
+            or volatile(self.manifest, view)
+        ):
             return None
-        inner = self.of([item.node for item in view.inputs], view.sql)
+        inner = self.find([item.node for item in view.inputs], view.sql)
         if any(position is None for position in inner.values()):
             return None
         self.staged.update({view.id} if self.staged.intersection(inner) else ())
-        return {"view": found.version, **inner}
+        return {"view": view_facts.version, **inner}
 
 
 FOLDER = "passes"
@@ -148,17 +153,17 @@ def read_passes(cache: Path | None, target: str) -> dict[str, LastPass]:
 
 
 def write_passes(
-    cache: Path, target: str, passed: Mapping[str, LastPass], others: Collection[str], tests: Collection[str]
+    cache: Path, target: str, passed: Mapping[str, LastPass], not_passed: Collection[str], tests: Collection[str]
 ) -> None:
     """Keep passes beside those of other runs, of the project's `tests` only; a failed write is not an error."""
     with suppress(OSError, ProjectError), TargetFolder(cache / FOLDER) as folder:
         folder.make("")
         with _alone(cache / FOLDER):
             before = read_passes(cache, target)
-            kept = {**before, **passed}
-            kept = {test: kept[test] for test in sorted(kept) if test in tests and test not in others}
-            if kept != before:
-                folder.write(_name(target), msgspec.json.encode(_Content(_FORM, kept)))
+            merged = {**before, **passed}
+            merged = {test: merged[test] for test in sorted(merged) if test in tests and test not in not_passed}
+            if merged != before:
+                folder.write(_name(target), msgspec.json.encode(_Content(_FORM, merged)))
 
 
 @contextmanager
@@ -206,22 +211,22 @@ class KnownPasses:
     root: Path
     sources: Mapping[str, DeployedSource]
     cache: PassCache
-    _recorded: dict[str, LastPass] | None = None
+    _stored_passes: dict[str, LastPass] | None = None
     _before: dict[str, str | None] = field(default_factory=dict)
     _passed: dict[str, str] = field(default_factory=dict)
-    _others: set[str] = field(default_factory=set)
+    _not_passed: set[str] = field(default_factory=set)
     _guard: threading.Lock = field(default_factory=threading.Lock)
 
     def counting(self, nodes: Iterable[str]) -> dict[str, str]:
         """Return when each test passed that need not run; a test that would read staged rows is none of them."""
-        found = {}
-        known, positions = self._known(), self._positions(self.sources)
-        for test in (self._test(node) for node in nodes if node in known):
+        passed_at = {}
+        last_passes, positions = self._last_passes(), self._positions(self.sources)
+        for test in (self._test(node) for node in nodes if node in last_passes):
             if test is not None and self._counts(test, self._key(test, positions), positions):
                 read = test.depends_on if isinstance(test, DataTest) else ()
                 if positions.staged.isdisjoint(read):
-                    found[test.id] = known[test.id].at
-        return found
+                    passed_at[test.id] = last_passes[test.id].at
+        return passed_at
 
     def passed_at(self, test: Test, beside: Iterable[Test] = ()) -> str | None:
         """Return when a test passed with what it would look at now; None: it has to run."""
@@ -231,7 +236,7 @@ class KnownPasses:
                 if one.id not in self._before:
                     self._before[one.id] = self._key(one, positions)
             counts = self._counts(test, self._before[test.id], positions)
-            return self._known()[test.id].at if counts else None
+            return self._last_passes()[test.id].at if counts else None
 
     def ended(self, test: Test, at: str, *, passed: bool) -> None:
         """Note how a test ended that ran; `at` in UTC."""
@@ -239,26 +244,26 @@ class KnownPasses:
             if passed:
                 self._passed[test.id] = at
             else:
-                self._others.add(test.id)
+                self._not_passed.add(test.id)
 
     def save(self) -> None:
         """Keep the passes of this run; forget those of tests that ended in another way."""
-        if self.cache.folder is None or not (self._passed or self._others):
+        if self.cache.folder is None or not (self._passed or self._not_passed):
             return
         sources = read_sources(self.manifest, self.target.place(self.root), self._passed)
         positions = self._positions(sources)
-        kept = {}
+        passes = {}
         for test in map(self._test, self._passed):
             key = self._before.get(test.id) if test is not None else None
             if test is not None and key is not None and key == self._key(test, positions):
-                kept[test.id] = LastPass(kept_key(key, positions.stored(test)), self._passed[test.id])
-        others = self._others | (self._passed.keys() - kept.keys())
-        write_passes(self.cache.folder, self.target.name, kept, others, self.manifest.order)
+                passes[test.id] = LastPass(kept_key(key, positions.failing_rows_position(test)), self._passed[test.id])
+        not_passed = self._not_passed | (self._passed.keys() - passes.keys())
+        write_passes(self.cache.folder, self.target.name, passes, not_passed, self.manifest.order)
 
-    def _known(self) -> dict[str, LastPass]:
-        if self._recorded is None:
-            self._recorded = {} if self.cache.ignored else read_passes(self.cache.folder, self.target.name)
-        return self._recorded
+    def _last_passes(self) -> dict[str, LastPass]:
+        if self._stored_passes is None:
+            self._stored_passes = {} if self.cache.ignored else read_passes(self.cache.folder, self.target.name)
+        return self._stored_passes
 
     def _positions(self, sources: Mapping[str, DeployedSource]) -> ReadPositions:
         return ReadPositions(self.manifest, self.target, Lake(self.target.catalog), sources)
@@ -268,12 +273,16 @@ class KnownPasses:
         return node if isinstance(node, DataTest | UnitTest) else None
 
     def _counts(self, test: Test, key: str | None, positions: ReadPositions) -> bool:
-        known = self._known().get(test.id)
-        return known is not None and key is not None and known.key == kept_key(key, positions.stored(test))
+        last_pass = self._last_passes().get(test.id)
+        return (
+            last_pass is not None
+            and key is not None
+            and last_pass.key == kept_key(key, positions.failing_rows_position(test))
+        )
 
     def _key(self, test: Test, positions: ReadPositions) -> str | None:
         if isinstance(test, DataTest):
-            return data_test_key(self.manifest, self.cache.settings, test, positions.of(test.depends_on, test.sql))
+            return data_test_key(self.manifest, self.cache.settings, test, positions.find(test.depends_on, test.sql))
         try:
             return unit_test_key(self.cache.version(test), self.cache.settings, test)
         except EngineError:

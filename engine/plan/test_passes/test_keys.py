@@ -55,9 +55,9 @@ def data_test_key(
     return _hash("data test", _versions(), settings, _node(test), sources, positions)
 
 
-def kept_key(key: str, stored: Mapping[str, Any] | None) -> str:
+def kept_key(key: str, failing_rows: Mapping[str, Any] | None) -> str:
     """Return the key of a pass with the table of failing rows as the test left it; None: it keeps no rows."""
-    return key if stored is None else _hash(key, stored)
+    return key if failing_rows is None else _hash(key, failing_rows)
 
 
 @cache
@@ -89,7 +89,10 @@ def _node(node: Node) -> Any:
 
 
 def _rows_of(test: UnitTest) -> Iterator[Rows]:
-    yield from (given.rows for given in (*test.static, *(given for step in test.steps for given in step.given)))
+    yield from (
+        given_rows.rows
+        for given_rows in (*test.static, *(given_rows for step in test.steps for given_rows in step.given))
+    )
     expected = [*(step.expect for step in test.steps), test.expect]
     yield from (expect.rows for expect in expected if expect is not None and expect.rows is not None)
 
@@ -104,8 +107,8 @@ def _unit_test(test: UnitTest) -> Any:
     )
 
 
-def _rows(given: GivenRows) -> GivenRows:
-    return replace(given, location=_NOWHERE)
+def _rows(given_rows: GivenRows) -> GivenRows:
+    return replace(given_rows, location=_NOWHERE)
 
 
 def _expected(expected: ExpectedResult | None) -> ExpectedResult | None:

@@ -30,7 +30,7 @@ from engine.relations import quoted
 from engine.runtime.context.run_context import Run
 from engine.runtime.inputs.source_file_check import modified
 from engine.runtime.inputs.stream_sources import read_upstreams
-from engine.sources import KINDS, SourceSpec, answers_of
+from engine.sources import KINDS, SourceSpec, source_traits
 from engine.sources.files import file_source, listing
 from engine.sources.iceberg import iceberg_source
 from engine.spark.internals.handles import each
@@ -68,90 +68,90 @@ class ReadInput:
     def rows(self, item: Input) -> DataFrame | None:
         """Return the rows of an input that is read as a stream; None: it is a static one.
 
-        Raises:
-            StateError: `backfill-rejected`, `source-gap`: not all of them can be read again.
+        Raises StateError: `backfill-rejected`, `source-gap`: not all of them can be read again.
         """
         if not item.stream:
             return None
         node = self.run.manifest.nodes[item.node]
         spec = node.spec if isinstance(node, Source) else None
-        answers = answers_of(spec.format) if spec is not None else None
-        if spec is None or answers is None or answers.is_table:
+        traits = source_traits(spec.format) if spec is not None else None
+        if spec is None or traits is None or traits.is_table:
             return self._table(item, spec)
         lines = [line for line, stream in enumerate(self.streams) if stream.node == item.node]
-        if answers.reads_files:
+        if traits.reads_files:
             return self._files(spec, lines)
-        if answers.records_between is not None:
-            return self._between(spec, lines, answers.records_between)
-        raise rejected(self.model, f"records of '{item.name}' (format {spec.format}) cannot be read again")
+        if traits.records_between is not None:
+            return self._records_between(spec, lines, traits.records_between)
+        raise rejected(self.model, f"records of '{item.name}' (format {spec.format}) cannot be re-read")
 
     def _files(self, spec: SourceSpec, lines: Sequence[int]) -> DataFrame:
-        times = self._same(spec.name, [self._logged(self.streams[line].number) for line in lines])
+        times = self._agreed(spec.name, [self._logged_times(self.streams[line].number) for line in lines])
         elsewhere = {uri for uri in times if listing.local(uri) is None}
-        there = listing.times_now(elsewhere, [spec], self.run.place) if elsewhere else {}
-        lost = []
-        for uri, then in times.items():
+        remote_times = listing.times_now(elsewhere, [spec], self.run.place) if elsewhere else {}
+        changed_files = []
+        for uri, read_time in times.items():
             path = listing.local(uri)
             # Of other file systems Spark finds out what is gone.
-            known = path is not None or there is not None
-            if known and (modified(path) if path is not None else (there or {}).get(uri)) != then:
-                lost.append(uri)
-        if lost:
-            names = some_files(lost, self.run.place.root)
-            message = f"{number(len(lost), 'file')} of '{spec.name}' changed or gone since they were read: {names}"
+            is_listed = path is not None or remote_times is not None
+            if is_listed and (modified(path) if path is not None else (remote_times or {}).get(uri)) != read_time:
+                changed_files.append(uri)
+        if changed_files:
+            names = some_files(changed_files, self.run.place.root)
+            message = (
+                f"{number(len(changed_files), 'file')} of '{spec.name}' changed or gone since they were read: {names}"
+            )
             hint = "Put them back as they were (with their modification times), and run the command again."
             raise rejected(self.model, message, hint)
         return file_source.read_files(self.session, spec, self.run.place, times)
 
-    def _logged(self, source: int) -> dict[str, int]:
+    def _logged_times(self, source: int) -> dict[str, int]:
         accepted = accepted_times(self.checkpoint.parent)
         files = logged(self.checkpoint, source, to=reaches(self.checkpoint, source, self.batch))
         return {uri: accepted.get(uri, file.modified) for file in files for uri in [local_paths.decoded(file.uri)]}
 
-    def _between(self, spec: SourceSpec, lines: Sequence[int], bounded: Callable[..., SourceSpec]) -> DataFrame:
+    def _records_between(self, spec: SourceSpec, lines: Sequence[int], bounded: Callable[..., SourceSpec]) -> DataFrame:
         offsets = spark_checkpoint.offset_lines(self.checkpoint, self.batch)
-        end = self._same(spec.name, [offsets[line] or {} for line in lines])
-        begin = self._same(spec.name, [self._beginning(self.streams[line].number) for line in lines])
+        end = self._agreed(spec.name, [offsets[line] or {} for line in lines])
+        begin = self._agreed(spec.name, [self._beginning(self.streams[line].number) for line in lines])
         try:
-            read = bounded(self.session, spec, self.run.place, begin, end)
+            bounded_spec = bounded(self.session, spec, self.run.place, begin, end)
         except StateError as error:
-            found = error.diagnostic
-            raise StateError.of([found.at(Location(self.model.file), self.model.name)]) from error
-        return KINDS[spec.format].read_batch(self.session, read, self.run.place)
+            diagnostic = error.diagnostic
+            raise StateError.from_diagnostics([diagnostic.at(Location(self.model.file), self.model.name)]) from error
+        return KINDS[spec.format].read_batch(self.session, bounded_spec, self.run.place)
 
     def _beginning(self, source: int) -> dict[str, Any]:
         path = self.checkpoint / "sources" / str(source) / "0"
         try:
             # A version line, and JSON (Spark class HDFSMetadataLog).
-            found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8", errors="replace").splitlines()[-1])
+            offsets: dict[str, Any] = json.loads(path.read_text(encoding="utf-8", errors="replace").splitlines()[-1])
         except (OSError, ValueError, IndexError) as error:
-            raise rejected(self.model, f"{path}, which says where the stream began, cannot be read") from error
-        return found
+            raise rejected(self.model, f"{path}, which records where the stream began, cannot be read") from error
+        return offsets
 
-    def _same(self, name: str, found: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    def _agreed(self, name: str, per_stream: Sequence[dict[str, Any]]) -> dict[str, Any]:
         """What two streams of one source have read: they end at different places in the middle of a build only."""
-        if not found or any(one != found[0] for one in found):
+        if not per_stream or any(entries != per_stream[0] for entries in per_stream):
             hint = f"Build it first: engine build -s {self.model.name}"
             raise rejected(self.model, f"it is not known how far '{name}' was read", hint)
-        return found[0]
+        return per_stream[0]
 
     def _table(self, item: Input, spec: SourceSpec | None) -> DataFrame:
-        upstream = next(one for one in read_upstreams(self.run, self.model) if one.node == item.node)
+        upstream = next(candidate for candidate in read_upstreams(self.run, self.model) if candidate.node == item.node)
         snapshot = self._snapshot(upstream)
         name = ".".join(map(quoted, upstream.table))
         frame = self.session.table(name)
         if snapshot is None:
             frame = frame.where("false")
         elif snapshot != upstream.facts.snapshot:
-            table, read = load(self.session, name), f"{upstream.full}#read-{uuid.uuid4().hex}"
+            table, read_name = load(self.session, name), f"{upstream.full}#read-{uuid.uuid4().hex}"
             tasks = list(each(table.newScan().useSnapshot(snapshot).planFiles()))
-            self.stack.callback(forget_tasks, self.session, table, read)
+            self.stack.callback(forget_tasks, self.session, table, read_name)
             # As the columns are now: those of the snapshot may have had other names.
-            frame = read_tasks(self.session, table, tasks, read) if tasks else frame.where("false")
+            frame = read_tasks(self.session, table, tasks, read_name) if tasks else frame.where("false")
         return iceberg_source.as_declared(frame, spec, self.run.place) if spec is not None else frame
 
     def _snapshot(self, upstream: Upstream) -> int | None:
-        """The snapshot of a table that has all rows that were read; None: none were."""
         start, facts = start_of(self.state, upstream), upstream.facts
         if start.uuid != facts.uuid or (start.at is not None and start.seed is None):
             message = f"'{self.model.name}' has not read {upstream.full} from its first row on"
@@ -164,18 +164,20 @@ class ReadInput:
         if len(reached) > 1 or any(_is_partly_read(facts, offset) for offset in offsets):
             hint = f"Build it first: engine build -s {self.model.name}"
             raise rejected(self.model, f"'{self.model.name}' has read {upstream.full} in part", hint)
-        if not reached and start.snapshot is None and any(self._other(upstream)):
+        if not reached and start.snapshot is None and any(self._read_offsets(upstream)):
             raise rejected(self.model, f"it is not known how far {upstream.full} was read")
         return next(iter(reached), start.snapshot)
 
-    def _other(self, upstream: Upstream) -> list[Mapping[str, Any]]:
+    def _read_offsets(self, upstream: Upstream) -> list[Mapping[str, Any]]:
         lines = spark_checkpoint.offset_lines(self.checkpoint, self.batch)
-        own = [lines[n] for n, stream in enumerate(self.streams) if stream.node == upstream.node and n < len(lines)]
-        return [offset for offset in own if offset is not None and offset.get("snapshot_id", -1) != -1]
+        input_lines = [
+            lines[n] for n, stream in enumerate(self.streams) if stream.node == upstream.node and n < len(lines)
+        ]
+        return [offset for offset in input_lines if offset is not None and offset.get("snapshot_id", -1) != -1]
 
 
 def _is_partly_read(table: TableFacts, offset: Mapping[str, Any]) -> bool:
-    snapshot = next(one for one in table.history if one.id == offset["snapshot_id"])
+    snapshot = next(candidate for candidate in table.history if candidate.id == offset["snapshot_id"])
     files = snapshot.summary.get("total-data-files" if offset.get("scan_all_files") else "added-data-files", "0")
     position = offset.get("position")
     return snapshot.operation == "append" and isinstance(position, int) and position < int(files)
@@ -225,11 +227,11 @@ class TimeRange:
         return f"to_date({quoted(self.column)})"
 
     def __str__(self) -> str:
-        upper = f" to {_shown(self.end)}" if self.end is not None else ""
-        return f"{self.column} from {_shown(self.begin)}{upper} (UTC)"
+        upper = f" to {_time_text(self.end)}" if self.end is not None else ""
+        return f"{self.column} from {_time_text(self.begin)}{upper} (UTC)"
 
 
-def _shown(at: datetime) -> str:
+def _time_text(at: datetime) -> str:
     return f"{at:%Y-%m-%d}" if at.time() == time() else f"{at:%Y-%m-%d %H:%M:%S}"
 
 
@@ -253,11 +255,10 @@ def read_range(model: Model, table: TableFacts, column: str | None, begin: str, 
 
     `column`: that has the time; None: that of the watermark, of the partitions, or the only one.
 
-    Raises:
-        UsageError: it is not a range of times of one column.
+    Raises UsageError: it is not a range of times of one column.
     """
     kinds = {name: _TIMES[kind] for name, kind in table.columns if kind in _TIMES}
-    name = _named(model, kinds, column) if column is not None else _default(model, kinds)
+    name = _named_column(model, kinds, column) if column is not None else _default_column(model, kinds)
     first, last = _time("--from", begin), _time("--to", end) if end is not None else None
     if last is not None and last <= first:
         raise UsageError("usage", f"the range from {begin} to {end} is empty", "--to is after --from.")
@@ -266,21 +267,21 @@ def read_range(model: Model, table: TableFacts, column: str | None, begin: str, 
     return TimeRange(name, kinds[name], first, last)
 
 
-def _named(model: Model, kinds: dict[str, str], column: str) -> str:
-    found = next((name for name in kinds if name.lower() == column.lower()), None)
-    if found is None:
+def _named_column(model: Model, kinds: dict[str, str], column: str) -> str:
+    column_name = next((name for name in kinds if name.lower() == column.lower()), None)
+    if column_name is None:
         hint = near(column, kinds) or f"Its columns of times: {', '.join(kinds) or 'none'}."
         raise UsageError("unknown-column", f"{model.relation} has no date or timestamp column '{column}'", hint)
-    return found
+    return column_name
 
 
-def _default(model: Model, kinds: dict[str, str]) -> str:
+def _default_column(model: Model, kinds: dict[str, str]) -> str:
     spelled = {name.lower(): name for name in kinds}
     marks = [item.watermark.column for item in model.inputs if item.stream and item.watermark is not None]
     for names in (marks, [part.column for part in model.write.partition_by], list(kinds)):
-        found = {spelled[name.lower()] for name in names if name.lower() in spelled}
-        if len(found) == 1:
-            return found.pop()
+        matching = {spelled[name.lower()] for name in names if name.lower() in spelled}
+        if len(matching) == 1:
+            return matching.pop()
     hint = f"Name the column: --column {next(iter(kinds), 'NAME')}"
     if not kinds:
         hint = f"To compute all rows again: engine build -f -s {model.name}"
@@ -289,10 +290,10 @@ def _default(model: Model, kinds: dict[str, str]) -> str:
 
 def _time(option: str, text: str) -> datetime:
     try:
-        found = datetime.fromisoformat(text)
+        moment = datetime.fromisoformat(text)
     except ValueError:
         raise UsageError("usage", f"{option} {text!r} is not a date or a time", _FORM) from None
-    return found.astimezone(UTC).replace(tzinfo=None) if found.tzinfo is not None else found
+    return moment.astimezone(UTC).replace(tzinfo=None) if moment.tzinfo is not None else moment
 
 
 def day_after(at: datetime) -> datetime:

@@ -27,11 +27,11 @@ if TYPE_CHECKING:
 
 Values = tuple[str | None, ...]
 _FUNCTIONS = {"year": "years", "month": "months", "day": "days", "hour": "hours"}
-_PLAIN = {"boolean", "tinyint", "smallint", "int", "bigint", "float", "double"}
+_CAST_TYPES = {"boolean", "tinyint", "smallint", "int", "bigint", "float", "double"}
 _DAY = 86_400_000_000
 _MICROSECONDS = {"day": _DAY, "hour": 3_600_000_000}
 # Of a time that Spark has, in microseconds.
-_MOST = 2**63 - 1
+_MAX_MICROSECONDS = 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,35 +42,34 @@ class PartitionValues:
     types: tuple[str, ...]
     values: tuple[Values, ...]
 
-    def where(self, expressions: Sequence[str]) -> str:
-        """Return a condition for rows of these partitions; there is at least one."""
+    def condition(self, expressions: Sequence[str]) -> str:
         if len(self.parts) == 1:
-            return self._among(expressions[0], [values[0] for values in self.values], 0)
+            return self._field_condition(expressions[0], [values[0] for values in self.values], 0)
         each = (
-            " AND ".join(self._among(text, [values[i]], i) for i, text in enumerate(expressions))
+            " AND ".join(self._field_condition(text, [values[i]], i) for i, text in enumerate(expressions))
             for values in self.values
         )
-        return " OR ".join(f"({one})" for one in each)
+        return " OR ".join(f"({each_condition})" for each_condition in each)
 
-    def _among(self, expression: str, texts: Sequence[str | None], index: int) -> str:
-        given = ", ".join(as_literal(text, self.types[index]) for text in texts if text is not None)
-        found = [f"{expression} IN ({given})"] if given else []
-        found += [f"{expression} IS NULL"] if None in texts else []
-        return f"({' OR '.join(found)})"
+    def _field_condition(self, expression: str, texts: Sequence[str | None], index: int) -> str:
+        literals = ", ".join(as_literal(text, self.types[index]) for text in texts if text is not None)
+        conditions = [f"{expression} IN ({literals})"] if literals else []
+        conditions += [f"{expression} IS NULL"] if None in texts else []
+        return f"({' OR '.join(conditions)})"
 
     def ranges(self, column_types: Sequence[str]) -> dict[str, list[tuple[str, str]]]:
         """Return by column in which ranges its times are, from and to as SQL, where that follows from `where`."""
-        found: dict[str, list[tuple[str, str]]] = {}
+        by_column: dict[str, list[tuple[str, str]]] = {}
         for index, (part, kind) in enumerate(zip(self.parts, column_types, strict=True)):
             texts = {values[index] for values in self.values}
             if part.transform not in _FUNCTIONS or None in texts or kind not in {"timestamp", "date"}:
                 continue
-            spans = _merged(_span(part.transform, int(text)) for text in texts if text is not None)
-            if any(abs(end) > _MOST for span in spans for end in span):
+            spans = _merge_spans(_span(part.transform, int(text)) for text in texts if text is not None)
+            if any(abs(end) > _MAX_MICROSECONDS for span in spans for end in span):
                 continue
             make = _timestamp if kind == "timestamp" else _date
-            found[part.column.lower()] = [(make(begin), make(end)) for begin, end in spans]
-        return found
+            by_column[part.column.lower()] = [(make(begin), make(end)) for begin, end in spans]
+        return by_column
 
 
 def field_sql(part: Partition, catalog: str) -> str:
@@ -82,22 +81,24 @@ def field_sql(part: Partition, catalog: str) -> str:
     return f"{quoted(catalog)}.system.{name}({number}{column})"
 
 
-def partition_values(rows: DataFrame, parts: Sequence[Partition], catalog: str, most: int) -> PartitionValues | None:
-    """Return the partitions that some rows fall into; None: more than `most`, or of values that have no literal."""
+def partition_values(
+    rows: DataFrame, parts: Sequence[Partition], catalog: str, max_partitions: int
+) -> PartitionValues | None:
+    """Return the partitions of some rows; None: more than `max_partitions`, or of values that have no literal."""
     fields = rows.selectExpr(*(f"{field_sql(part, catalog)} AS p{i}" for i, part in enumerate(parts)))
     types = tuple(field.dataType.simpleString() for field in fields.schema.fields)
     if any(as_text("x", kind) is None for kind in types):
         return None
     texts = fields.selectExpr(*(f"{as_text(f'p{i}', kind)} AS p{i}" for i, kind in enumerate(types)))
-    found = texts.distinct().limit(most + 1).collect()
-    if len(found) > most:
+    rows_found = texts.distinct().limit(max_partitions + 1).collect()
+    if len(rows_found) > max_partitions:
         return None
-    return PartitionValues(tuple(parts), types, tuple(tuple(row) for row in found))
+    return PartitionValues(tuple(parts), types, tuple(tuple(row) for row in rows_found))
 
 
 def as_text(column: str, kind: str) -> str | None:
     """Return SQL for a value as text that can be read back as the same value; None: there is none for its type."""
-    if kind in _PLAIN or kind == "string" or kind.startswith("decimal"):
+    if kind in _CAST_TYPES or kind == "string" or kind.startswith("decimal"):
         return f"CAST({column} AS string)"
     return {"date": f"CAST(unix_date({column}) AS string)", "timestamp": f"CAST(unix_micros({column}) AS string)",
             "binary": f"hex({column})"}.get(kind)  # fmt: skip
@@ -130,14 +131,14 @@ def _month(number: int) -> int:
     return (date(2000 + year, month + 1, 1) - date(1970, 1, 1)).days + cycles * CYCLE_DAYS
 
 
-def _merged(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
-    found: list[tuple[int, int]] = []
+def _merge_spans(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    merged: list[tuple[int, int]] = []
     for begin, end in sorted(spans):
-        if found and found[-1][1] == begin:
-            found[-1] = (found[-1][0], end)
+        if merged and merged[-1][1] == begin:
+            merged[-1] = (merged[-1][0], end)
         else:
-            found.append((begin, end))
-    return found
+            merged.append((begin, end))
+    return merged
 
 
 def _timestamp(at: int) -> str:
@@ -149,8 +150,8 @@ def _date(at: int) -> str:
 
 
 # Partitions that are named in conditions; more are not a small part of a table.
-_MOST_PARTITIONS = 1_000
-_MOST_REPLACED, _FEW_PARTITIONS = 0.5, 4
+_MAX_PARTITIONS = 1_000
+_MAX_REPLACED_SHARE, _FEW_PARTITIONS = 0.5, 4
 # Types of partition fields, as Spark prints them, whose values have one text here and in `listed_files`.
 _LISTED = frozenset({"boolean", "tinyint", "smallint", "int", "bigint", "string", "date", "timestamp"})
 
@@ -168,10 +169,10 @@ def affected_partitions(changes: FollowedChanges) -> Affected:
     if not same_partitions(current, table_setup.layout(model, 1)):
         raise FullRefreshError("the table is not partitioned as 'partition_by' declares")
     keys = list(dict.fromkeys(part.column.lower() for part in parts))
-    found = changes.affected_values(keys)
-    values = partition_values(found, parts, catalog, _MOST_PARTITIONS)
+    affected_rows = changes.affected_values(keys)
+    values = partition_values(affected_rows, parts, catalog, _MAX_PARTITIONS)
     if values is None:
-        raise FullRefreshError(f"more than {_MOST_PARTITIONS:,} partitions are affected")
+        raise FullRefreshError(f"more than {_MAX_PARTITIONS:,} partitions are affected")
     files = _files(changes, values)
     spec = int(current.spec().specId())
     if any(file.spec != spec for file in files):
@@ -179,30 +180,30 @@ def affected_partitions(changes: FollowedChanges) -> Affected:
     total = len({file.partition for file in files})
     if not values.values:
         return Affected(None, no_commit, f"no row of it is affected, 0 of {total:,} partitions")
-    gone = frozenset(file.path for file in files if file.affected)
-    replaced = len({file.partition for file in files if file.affected})
-    if changes.auto and total > _FEW_PARTITIONS and replaced > _MOST_REPLACED * total:
-        raise FullRefreshError(f"{replaced:,} of {total:,} partitions are affected")
+    replaced_files = frozenset(file.path for file in files if file.affected)
+    replaced_count = len({file.partition for file in files if file.affected})
+    if changes.auto and total > _FEW_PARTITIONS and replaced_count > _MAX_REPLACED_SHARE * total:
+        raise FullRefreshError(f"{replaced_count:,} of {total:,} partitions are affected")
     ranges = values.ranges([changes.types[part.column.lower()] for part in parts])
-    frame = changes.now(ranges, {part.column.lower(): part.transform for part in parts})
-    for column, known in ranges.items():
-        spans = (f"({quoted(column)} >= {low} AND {quoted(column)} < {high})" for low, high in known)
+    frame = changes.current_rows(ranges, {part.column.lower(): part.transform for part in parts})
+    for column, column_spans in ranges.items():
+        spans = (f"({quoted(column)} >= {low} AND {quoted(column)} < {high})" for low, high in column_spans)
         frame = frame.where(" OR ".join(spans))
     # The ranges of one time say all; Iceberg's functions are computed row by row.
     if len(parts) > 1 or not ranges:
-        frame = frame.where(f"({values.where([field_sql(part, catalog) for part in parts])})")
+        frame = frame.where(f"({values.condition([field_sql(part, catalog) for part in parts])})")
     expected = ExpectedTable(model.name, table.uuid, table.snapshot)
 
     def commit(rows: DataFrame, markers: Mapping[str, str]) -> Commit | None:
         fitted, _ = table_setup.fitted(model, rows)
         staged = lake.stage(fitted, relation, model.write.write_options)
-        if not staged.files and not gone:
+        if not staged.files and not replaced_files:
             return None
         first = FieldValues(parts[0], values.types[0], sorted({each[0] for each in values.values}, key=str))
-        return replace_files(staged, gone, markers, expected, first)
+        return replace_files(staged, replaced_files, markers, expected, first)
 
     number = len(values.values)
-    return Affected(frame, commit, f"refreshed {number:,} of {total + number - replaced:,} partitions")
+    return Affected(frame, commit, f"refreshed {number:,} of {total + number - replaced_count:,} partitions")
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,9 +219,9 @@ def _files(changes: FollowedChanges, values: PartitionValues) -> list[_File]:
     if _LISTED.issuperset(values.types):
         listed = listed_files(changes.lake, relation.schema, relation.name, changes.table.snapshot)
         if listed is not None:
-            return [_File(one.path, one.spec, one.partition, one.partition in affected) for one in listed]
+            return [_File(file.path, file.spec, file.partition, file.partition in affected) for file in listed]
     names = [f"partition.{quoted(part.field_name)}" for part in values.parts]
-    among = values.where(names) if values.values else "false"
+    among = values.condition(names) if values.values else "false"
     columns = f"file_path, spec_id, partition, coalesce({among}, false) AS affected"
     rows = changes.session.sql(f"SELECT {columns} FROM {relation.sql}.data_files").collect()  # noqa: S608 - quoted
     return [_File(*row) for row in rows]

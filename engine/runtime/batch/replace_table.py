@@ -69,7 +69,7 @@ def replace_table(
     run: Run,
     model: Model,
     frame: DataFrame,
-    watched: Sequence[Watched],
+    watched_inputs: Sequence[Watched],
     commit: Committing,
     markers: Mapping[str, str] | None = None,
 ) -> Replaced:
@@ -78,44 +78,48 @@ def replace_table(
     The quarantine is committed first. A kill between the commits leaves a table that is not up to date, so that
     both are recreated. `markers` are of the commit, beside those of the run.
 
-    Raises:
-        RunError: `bad-record` or `expectation-failed`; nothing was written.
+    Raises RunError: `bad-record` or `expectation-failed`; nothing was written.
     """
     markers = {**run.markers(model, ModelState(str(model.relation))), **(markers or {})}
-    if not watched and not model.expectations:
-        done = commit(frame, markers)
-        return Replaced(done, done.counted(Metrics()) if done else Metrics())
+    if not watched_inputs and not model.expectations:
+        commit_made = commit(frame, markers)
+        return Replaced(commit_made, commit_made.counted(Metrics()) if commit_made else Metrics())
     session, checks = frame.sparkSession, model.expectations
-    table = quarantine_of(run, model) if quarantines(model, watched) else None
+    table = quarantine_of(run, model) if quarantines(model, watched_inputs) else None
     rows = expectations.checked_rows(frame, model, run.manifest).persist()
     execution = executions.of_frame(rows)
     try:
-        with bad_records.explained(session, lambda: execution, watched):
+        with bad_records.explained(session, lambda: execution, watched_inputs):
             rows.count()
-        seen = bad_records.observed(session, execution, watched)
-        failed = expectations.counted(execution, checks)
-        refusal = bad_records.refused(session, execution, watched, seen)
-        refusal = refusal or expectations.refused(execution, checks, failed)
+        observations = bad_records.observed(session, execution, watched_inputs)
+        failed_counts = expectations.counted(execution, checks)
+        refusal = bad_records.refused(session, execution, watched_inputs, observations)
+        refusal = refusal or expectations.refused(execution, checks, failed_counts)
         if refusal is None:
-            refusal = bad_records.TakenOut().refused(session, execution, watched, seen)
+            refusal = bad_records.TakenOut().refused(session, execution, watched_inputs, observations)
         if refusal is not None:
             raise refusal
-        parts = list(bad_records.to_quarantine(session, execution, watched, seen))
-        if expectations.parted(checks, failed):
+        parts = list(bad_records.to_quarantine(session, execution, watched_inputs, observations))
+        if expectations.parted(checks, failed_counts):
             parts.append(expectations.failing(rows, checks))
         aside = table.replace(session, parts, markers) if table and (parts or table.facts) else 0
-        done = commit(expectations.passing(rows, checks), markers)
+        commit_made = commit(expectations.passing(rows, checks), markers)
     finally:
         rows.unpersist()
     counted = Metrics(
-        bad_records=bad_records.by_name(watched, {view: one.bad for view, one in seen.items()}),
-        bad_reasons=bad_records.reasons_by_name(watched, {view: one.reason for view, one in seen.items() if one.bad}),
-        failed_checks={name: count for name, count in failed.items() if count},
+        skipped=bad_records.skipped_records(watched_inputs, observations),
+        bad_records=bad_records.by_name(
+            watched_inputs, {view: observation.bad for view, observation in observations.items()}
+        ),
+        bad_reasons=bad_records.reasons_by_name(
+            watched_inputs, {view: observation.reason for view, observation in observations.items() if observation.bad}
+        ),
+        failed_checks={name: count for name, count in failed_counts.items() if count},
         quarantined=aside,
     )
-    for warning in bad_records.warnings(model.name, watched, counted.bad_records):
+    for warning in bad_records.warnings(model.name, watched_inputs, counted.bad_records):
         run.emit(Diagnosed(warning))
-    return Replaced(done, done.counted(counted) if done else counted)
+    return Replaced(commit_made, commit_made.counted(counted) if commit_made else counted)
 
 
 def positions(run: Run, model: Model) -> dict[str, Any]:

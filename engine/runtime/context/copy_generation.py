@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from engine.plan.deployed.checkpoint_facts import RECORD, recorded
+from engine.plan.deployed.checkpoint_facts import RECORD, read_source_record
 from engine.plan.source_changes import StreamSource
 from engine.state import TableState
 from engine.state.file_log import ACCEPTED
@@ -20,15 +20,14 @@ def copy_generation(
     `source`: the state that has it; its last micro-batch does not run.
     `tables`: that are read in the place of those of before: the full name and the UUID, by node.
 
-    Raises:
-        StateError: `state-unreadable`, `state-unwritable`.
+    Raises StateError: `state-unreadable`, `state-unwritable`.
     """
     copy_tree(source.checkpoint(generation), to.checkpoint(number))
     if (accepted := source.note(generation, ACCEPTED)) is not None:
         to.save_note(number, ACCEPTED, accepted)
-    if (known := recorded(source, generation)) is not None:
-        streams = tuple(_stream(stream, tables.get(stream.node)) for stream in known.streams)
-        to.save_note(number, RECORD, replace(known, streams=streams).as_json())
+    if (recorded_sources := read_source_record(source, generation)) is not None:
+        streams = tuple(_stream(stream, tables.get(stream.node)) for stream in recorded_sources.streams)
+        to.save_note(number, RECORD, replace(recorded_sources, streams=streams).as_json())
 
 
 def _stream(stream: StreamSource, table: tuple[str, str] | None) -> StreamSource:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 _WHAT = {STAGING: "a rebuild", SEED: "an initial snapshot"}
 
 
-def made_beside(
+def is_table_beside(
     model: Model, folder: TableState, name: str, properties: Mapping[str, str], role: str, generation: int
 ) -> bool:
     if properties.get("engine.model") != model.name:
@@ -49,14 +49,14 @@ def adopted(run: Run, model: Model, relation: Relation, facts: TableFacts) -> bo
     A model that was renamed, with an alias that keeps its table, is known by that table: both carry the earlier name.
     The table beside it gets the name that the model has now.
     """
-    said = facts.properties.get("engine.model")
-    if said == model.name:
+    marked_model = facts.properties.get("engine.model")
+    if marked_model == model.name:
         return True
-    state, own = run.state(model).load(), model.relation
-    table = run.lake.table(own.schema, own.name) if state is not None else None
-    if state is None or table is None or said is None:
+    state, own_relation = run.state(model).load(), model.relation
+    table = run.lake.table(own_relation.schema, own_relation.name) if state is not None else None
+    if state is None or table is None or marked_model is None:
         return False
-    if table.uuid != state.uuid or table.properties.get("engine.model") != said:
+    if table.uuid != state.uuid or table.properties.get("engine.model") != marked_model:
         return False
     lake.set_properties(run.spark, relation.sql, {"engine.model": model.name})
     return True
@@ -67,13 +67,12 @@ def drop_beside(
 ) -> None:
     """Drop the table of a name that a model needs, if there is one and it is the model's.
 
-    Raises:
-        StateError: `name-taken`: it is somebody else's; nothing was changed.
+    Raises StateError: `name-taken`: it is somebody else's; nothing was changed.
     """
     properties = lake.properties(session, relation.sql)
     if properties is None:
         return
-    if not made_beside(model, folder, relation.name, properties, role, generation):
+    if not is_table_beside(model, folder, relation.name, properties, role, generation):
         message = f"{relation} was not made by '{model.name}', which needs a table of that name for {_WHAT[role]}"
         hint = f"Rename or drop {relation}, or give '{model.name}' another 'alias'."
         raise StateError("name-taken", message, hint, node=model.name, location=Location(model.file))
@@ -93,22 +92,21 @@ def descends_in(run: Run, relation: Relation, branch: str | None = None) -> Call
     return descends
 
 
-def check_alone(model: Model, relation: Relation, table: TableFacts | None, begun: SnapshotFacts) -> None:
+def check_alone(model: Model, relation: Relation, table: TableFacts | None, attempt: SnapshotFacts) -> None:
     """Check that the files of a commit are still those of its rows alone, so that they can be replaced.
 
-    Raises:
-        StateError: `batch-unfinished`.
+    Raises StateError: `batch-unfinished`.
     """
     newer = []
     for snapshot in table.history if table is not None else ():
-        if snapshot.id == begun.id:
+        if snapshot.id == attempt.id:
             break
         newer.append(snapshot)
     if all(snapshot.operation == "append" for snapshot in newer):
         return
     message = (
-        f"micro-batch {begun.marker('batch-id')} of '{model.name}' was started by another version of the model, "
-        f"whose rows in {relation} (snapshot {begun.id}) were rewritten since"
+        f"micro-batch {attempt.marker('batch-id')} of '{model.name}' was started by another version of the model, "
+        f"whose rows in {relation} (snapshot {attempt.id}) were rewritten since"
     )
     hint = (
         "Restore that version of the model and build once to finish the micro-batch, then change it again. Or "
@@ -123,6 +121,6 @@ _NOT_CARRIED = ("lease", "fence", ERASE, BACKFILL)
 def repeated_markers(run: Run, owner: Model, facts: TableFacts) -> dict[str, str]:
     last = next((s for s in facts.history if s.marker("generation") is not None), None)
     summary = last.summary if last is not None else {}
-    known = {key.removeprefix("engine."): text for key, text in summary.items() if key.startswith("engine.")}
-    carried = {key: text for key, text in known.items() if key not in _NOT_CARRIED}
+    engine_markers = {key.removeprefix("engine."): text for key, text in summary.items() if key.startswith("engine.")}
+    carried = {key: text for key, text in engine_markers.items() if key not in _NOT_CARRIED}
     return {**carried, "model": owner.name, "run-id": run.id, **run.lease_marker(owner)}

@@ -38,8 +38,6 @@ if TYPE_CHECKING:
 
 
 def command_run(manifest: Manifest, target: Target, root: Path, spark: SparkSession) -> Run:
-    """Return the run of a command that builds nothing: without a plan, and nobody hears its events."""
-
     def unheard(_: Event) -> None: ...
 
     place, lake = target.place(root), Lake(target.catalog)
@@ -54,7 +52,7 @@ class Run:
         id: of this run; it is in every commit.
         spark: the session from which each model gets one of its own.
         lake: the catalog, read without the JVM.
-        until: when a turn of `engine start` ends between two micro-batches, on the monotonic clock; None: no bound.
+        ends_at: when a turn of `engine start` ends between two micro-batches, on the monotonic clock; None: no bound.
     """
 
     id: str
@@ -67,7 +65,7 @@ class Run:
     emit: Emit
     reset: Reset | None = None
     stop: threading.Event = field(default_factory=threading.Event)
-    until: float | None = None
+    ends_at: float | None = None
 
     def state(self, model: Model) -> TableState:
         return table_state(self.target, model)
@@ -94,7 +92,7 @@ class Run:
 
     def markers(self, model: Model, state: ModelState, batch: int | None = None) -> Mapping[str, str]:
         """What a commit of the model's generation carries in its snapshot's summary, without the prefix `engine.`."""
-        known = {
+        commit_markers = {
             "model": model.name,
             generations.NUMBER: str(state.generation),
             generations.ID: state.generation_id,
@@ -103,15 +101,15 @@ class Run:
             "version": __version__,
             **self.lease_marker(model),
         }
-        return known if batch is None else {**known, "batch-id": str(batch)}
+        return commit_markers if batch is None else {**commit_markers, "batch-id": str(batch)}
 
 
 CORE = ("core",)
 
 
 def jar_sets(manifest: Manifest, nodes: Iterable[Model | DataTest]) -> tuple[str, ...]:
-    read = (manifest.nodes[i] for node in nodes for i in _read_by(node))
-    specs = [node.spec for node in read if isinstance(node, Source)]
+    inputs = (manifest.nodes[i] for node in nodes for i in _read_by(node))
+    specs = [node.spec for node in inputs if isinstance(node, Source)]
     return (*CORE, *sorted({name for spec in specs for name in KINDS[spec.format].jars(spec)}))
 
 
@@ -140,11 +138,7 @@ _WAIT_SECONDS, _POLL_SECONDS = 600.0, 1.0
 
 @contextmanager
 def locked_when_free(states: Sequence[TableState]) -> Iterator[tuple[int, ...]]:
-    """Hold the locks of tables, after the turn of whoever writes them.
-
-    Raises:
-        StateError: `table-locked`.
-    """
+    """Hold the locks of tables, after the turn of whoever writes them. Raises StateError: `table-locked`."""
     deadline, waits = time.monotonic() + _WAIT_SECONDS, False
     with ExitStack() as stack:
         while True:

@@ -22,24 +22,36 @@ from engine.compile import Manifest, Model, Target
 from engine.compile.artifacts.dbt_manifest import unique_id
 from engine.compile.artifacts.write_artifacts import artifact_metadata, write_text
 from engine.errors import Diagnostic
-from engine.events import BatchCommitted, Event, ModelFinished, Outcome, RunResults, Status, TestFinished, fold
+from engine.events import (
+    BatchCommitted,
+    Event,
+    Finished,
+    ModelFinished,
+    Outcome,
+    RunResults,
+    SinkFinished,
+    Status,
+    TestFinished,
+    fold,
+)
 from engine.plan import Plan
 from engine.plan.actions.action import run_order
 from engine.plan.deployed.state_folder import table_state
+from engine.runtime.context.run_history import note_run
 from engine.target_folder import TargetFolder
 
 FILE = "run_results.json"
 _CUT = "because the run was interrupted"
 # As many micro-batches of a model are kept; a chart shows no more.
-_KEPT = 100
+_PROGRESS_LENGTH = 100
 _MERGED = ("rows_updated", "rows_deleted")
-_TAKEN_OUT = ("bad_records", "failed_checks", "quarantined")
+_REMOVED = ("skipped", "bad_records", "failed_checks", "quarantined")
 _NUMBERS = (
-    "rows_in", "rows_out", *_MERGED, "late", "duplicates", *_TAKEN_OUT, "state_rows", "batches", "watermark",
+    "rows_in", "rows_out", *_MERGED, "late", "duplicates", *_REMOVED, "state_rows", "batches", "watermark",
     "event_times", "snapshot_id", "note",
 )  # fmt: skip
 _PROGRESS = (
-    "batch_id", "rows_in", "rows_out", *_MERGED, "late", "duplicates", *_TAKEN_OUT, "state_rows", "watermark",
+    "batch_id", "rows_in", "rows_out", *_MERGED, "late", "duplicates", *_REMOVED, "state_rows", "watermark",
     "seconds", "replayed",
 )  # fmt: skip
 
@@ -51,7 +63,11 @@ def write_results(
     arguments: Mapping[str, Any] | None = None,
     deferred: Mapping[str, Mapping[str, str]] | None = None,
 ) -> Path:
-    return write_text(folder, FILE, json.dumps(as_dict(results, project, arguments, deferred), indent=1, default=str))
+    document = as_dict(results, project, arguments, deferred)
+    previous_results = read_results(folder)
+    path = write_text(folder, FILE, json.dumps(document, indent=1, default=str))
+    note_run(document, previous_results, folder)
+    return path
 
 
 def unfinished_results(events: Iterable[Event], manifest: Manifest, nodes: Iterable[str]) -> RunResults | None:
@@ -59,33 +75,32 @@ def unfinished_results(events: Iterable[Event], manifest: Manifest, nodes: Itera
     results = fold(events)
     if not results.command:
         return None
-    ended = {result.node for result in results.results}
-    left: list[ModelFinished | TestFinished] = []
+    finished_ids = {result.node for result in results.results}
+    skipped_results: list[Finished] = []
     for node in run_order(manifest, nodes):
-        if node in ended:
+        if node in finished_ids:
             continue
         if isinstance(model := manifest.nodes[node], Model):
             kind, relation = model.materialized.value, str(model.relation)
-            left.append(
+            skipped_results.append(
                 ModelFinished(
                     status=Status.SKIPPED, message=_CUT, node=node, index=0, total=0, kind=kind, relation=relation,
                     seconds=0.0,
                 )
             )  # fmt: skip
         else:
-            left.append(TestFinished(node, 0, 0, Status.SKIPPED, 0.0, message=_CUT))
-    return replace(results, results=(*results.results, *left))
+            skipped_results.append(TestFinished(node, 0, 0, Status.SKIPPED, 0.0, message=_CUT))
+    return replace(results, results=(*results.results, *skipped_results))
 
 
 def read_results(folder: Path) -> Mapping[str, Any] | None:
-    """What `write_results` wrote last; None if there is nothing, or nothing that can be read."""
     with TargetFolder(folder) as target:
         content = target.read(FILE)
     try:
-        known = json.loads(content or b"")
+        results = json.loads(content or b"")
     except (ValueError, RecursionError):
         return None
-    return known if isinstance(known, dict) else None
+    return results if isinstance(results, dict) else None
 
 
 def as_dict(
@@ -95,13 +110,13 @@ def as_dict(
     deferred: Mapping[str, Mapping[str, str]] | None = None,
 ) -> dict[str, Any]:
     """The artifact's content; `deferred`: by id of a node, the models that it read from another target."""
-    read = deferred or {}
-    found: dict[str | None, list[Diagnostic]] = defaultdict(list)
+    deferred_by_node = deferred or {}
+    diagnostics_by_node: dict[str | None, list[Diagnostic]] = defaultdict(list)
     for diagnostic in results.diagnostics:
-        found[diagnostic.node].append(diagnostic)
+        diagnostics_by_node[diagnostic.node].append(diagnostic)
     progress = _progress(results.batches)
     names = {_name(result) for result in results.results}
-    others = [diagnostic.to_dict() for diagnostic in results.diagnostics if diagnostic.node not in names]
+    other_diagnostics = [diagnostic.to_dict() for diagnostic in results.diagnostics if diagnostic.node not in names]
     return {
         "metadata": artifact_metadata(
             "run-results/v6", invocation_id=results.run_id, invocation_started_at=results.started_at
@@ -110,41 +125,46 @@ def as_dict(
             "which": results.command,
             "target": results.target,
             **(arguments or {}),
-            **({"diagnostics": others} if others else {}),
+            **({"diagnostics": other_diagnostics} if other_diagnostics else {}),
         },
         "elapsed_time": round(results.seconds, 3),
         "results": [
-            _result(r, project, progress.get(r.node, ()), found[_name(r)], read.get(r.node, {}))
+            _result(
+                r, project, progress.get(r.node, ()), diagnostics_by_node[_name(r)], deferred_by_node.get(r.node, {})
+            )
             for r in results.results
         ],
     }
 
 
-def _name(result: ModelFinished | TestFinished) -> str:
+def _name(result: Finished) -> str:
     return result.node.partition(".")[2]
 
 
 def _progress(batches: Iterable[BatchCommitted]) -> dict[str, deque[dict[str, Any]]]:
-    kept: dict[str, deque[dict[str, Any]]] = defaultdict(lambda: deque(maxlen=_KEPT))
+    last_batches: dict[str, deque[dict[str, Any]]] = defaultdict(lambda: deque(maxlen=_PROGRESS_LENGTH))
     for batch in batches:
-        kept[batch.node].append({key: getattr(batch, key) for key in _PROGRESS})
-    return kept
+        last_batches[batch.node].append({key: getattr(batch, key) for key in _PROGRESS})
+    return last_batches
 
 
 def _result(
-    result: ModelFinished | TestFinished,
+    result: Finished,
     project: str,
     progress: Iterable[Mapping[str, Any]],
-    found: Iterable[Diagnostic],
+    diagnostics: Iterable[Diagnostic],
     deferred: Mapping[str, str],
 ) -> dict[str, Any]:
     unchanged = result.status is Status.UNCHANGED
-    response: dict[str, Any] = {"diagnostics": [diagnostic.to_dict() for diagnostic in found]}
+    response: dict[str, Any] = {"diagnostics": [diagnostic.to_dict() for diagnostic in diagnostics]}
     if deferred:
         response["deferred"] = dict(deferred)
     if isinstance(result, ModelFinished):
         response |= {key: getattr(result, key) for key in _NUMBERS}
         response |= {"unchanged": unchanged, "kind": result.kind, "progress": list(progress)}
+    elif isinstance(result, SinkFinished):
+        response |= {"kind": "sink", "place": result.place}
+        response |= {"rows_out": result.rows_out, "rows_deleted": result.rows_deleted}
     else:
         response |= {"cached": result.cached, "passed_at": result.passed_at or None}
     return {
@@ -162,14 +182,14 @@ def _result(
     }
 
 
-def _timing(result: ModelFinished | TestFinished) -> list[dict[str, str]]:
+def _timing(result: Finished) -> list[dict[str, str]]:
     if not result.at or result.status is Status.SKIPPED:
         return []
     begin = datetime.fromisoformat(result.at) - timedelta(seconds=result.seconds)
     return [{"name": "execute", "started_at": begin.isoformat(timespec="seconds"), "completed_at": result.at}]
 
 
-def nothing_new(plan: Plan, target: Target, model: Model) -> Outcome | None:
+def unchanged_outcome(plan: Plan, target: Target, model: Model) -> Outcome | None:
     """Return the outcome of a model without work; None: it has some, or only Spark and the systems behind it know.
 
     The plan is of the time at which the tables were locked: what comes later waits for the next build.

@@ -24,7 +24,7 @@ from engine.events import Status
 from engine.runtime.context.run_context import Run
 from engine.runtime.lifecycle import publish
 from engine.runtime.spark_support.spark_errors import spark_exceptions
-from engine.sources import BAD, KINDS, ORIGIN, Place, answers_of, mark_bad_records
+from engine.sources import BAD, KINDS, ORIGIN, Place, mark_bad_records, source_traits
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -57,15 +57,15 @@ class DataTestVerdict:
 def run_test(session: SparkSession, test: DataTest, query: str) -> DataTestVerdict:
     if test.limit is not None:
         query = f"SELECT * FROM (\n{query}\n) LIMIT {test.limit}"  # noqa: S608
-    kept = ""
+    stored_note = ""
     if test.stored is not None:
         marked = f"TBLPROPERTIES ('{FAILING_ROWS}' = 'true')"
         session.sql(f"CREATE OR REPLACE TABLE {test.stored.sql} USING iceberg {marked} AS\n{query}")
-        query, kept = f"SELECT * FROM {test.stored.sql}", f", stored in {test.stored}"  # noqa: S608
+        query, stored_note = f"SELECT * FROM {test.stored.sql}", f", stored in {test.stored}"  # noqa: S608
     failures = int(session.sql(f"SELECT count(*) FROM (\n{query}\n)").collect()[0][0])  # noqa: S608
     status = judged(test, failures)
     rows = "row" if failures == 1 else "rows"
-    return DataTestVerdict(status, failures, f"{failures} failing {rows}{kept}" if failures else "")
+    return DataTestVerdict(status, failures, f"{failures} failing {rows}{stored_note}" if failures else "")
 
 
 def no_failures(test: DataTest) -> DataTestVerdict:
@@ -97,11 +97,11 @@ class SharedScan:
     def clean(self, run: Run, test: DataTest, session: SparkSession) -> bool:
         with self._guard:
             if self._clean is None:
-                self._clean = _look(run, self.tests, session)
+                self._clean = _run_shared_scan(run, self.tests, session)
             return test.id in self._clean
 
 
-def shared(tests: Iterable[DataTest]) -> Mapping[str, SharedScan]:
+def shared_scans(tests: Iterable[DataTest]) -> Mapping[str, SharedScan]:
     by_rows: dict[str, list[DataTest]] = {}
     for test in tests:
         if test.look is not None:
@@ -110,24 +110,24 @@ def shared(tests: Iterable[DataTest]) -> Mapping[str, SharedScan]:
     return {test.id: group for group in groups for test in group.tests}
 
 
-def _look(run: Run, tests: tuple[DataTest, ...], session: SparkSession) -> frozenset[str]:
-    looks = [test.look for test in tests if test.look is not None]
-    rows = publish.reading_what_waits(run, replace(tests[0], sql=looks[0].rows))
-    query = f"SELECT {', '.join(look.failing for look in looks)}\nFROM {rows}"
+def _run_shared_scan(run: Run, tests: tuple[DataTest, ...], session: SparkSession) -> frozenset[str]:
+    scans = [test.look for test in tests if test.look is not None]
+    rows = publish.with_staged_rows(run, replace(tests[0], sql=scans[0].rows))
+    query = f"SELECT {', '.join(scan.failing for scan in scans)}\nFROM {rows}"
     try:
-        found = session.sql(query).collect()[0]
+        failing_flags = session.sql(query).collect()[0]
     except spark_exceptions():
         # A fault of one of them is shown by its own query.
         if run.stop.is_set():
             raise
         _log.info("no common query for the tests of %s", tests[0].model, exc_info=True)
         return frozenset()
-    return frozenset(test.id for test, failing in zip(tests, found, strict=True) if not failing)
+    return frozenset(test.id for test, failing in zip(tests, failing_flags, strict=True) if not failing)
 
 
 def sources_of(manifest: Manifest, tests: Iterable[DataTest]) -> Mapping[str, Source]:
-    found = (manifest.nodes[i] for test in tests for i in test.depends_on)
-    return {node.id: node for node in found if isinstance(node, Source)}
+    nodes = (manifest.nodes[i] for test in tests for i in test.depends_on)
+    return {node.id: node for node in nodes if isinstance(node, Source)}
 
 
 @dataclass(slots=True)
@@ -146,13 +146,13 @@ class SourceRows:
             EngineError: there is nothing to read, or it cannot be read as it is declared.
             pyspark.errors.PySparkException: Spark cannot read it.
         """
-        wanted = sources_of(self.manifest, [test])
-        if not wanted:
+        test_sources = sources_of(self.manifest, [test])
+        if not test_sources:
             return self.spark
         with self._guard:
             if self._session is None:
                 self._session = self.spark.newSession()
-            for source in (source for i, source in wanted.items() if i not in self._views):
+            for source in (source for i, source in test_sources.items() if i not in self._views):
                 self._register(self._session, source)
                 self._views.add(source.id)
             return self._session
@@ -161,7 +161,7 @@ class SourceRows:
         spec, kind = source.spec, KINDS[source.spec.format]
         with errors_at(source.location):
             kind.check(spec, self.place)
-            spec = answers_of(spec.format).until_now(session, spec, self.place)
+            spec = source_traits(spec.format).until_now(session, spec, self.place)
             frame = kind.read_batch(session, spec, self.place)
         if BAD in frame.columns:
             frame = mark_bad_records.without_bad(

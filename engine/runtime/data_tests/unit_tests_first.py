@@ -36,8 +36,8 @@ def local_target(target: Target) -> Target:
     options = f"-XX:TieredStopAtLevel=1 -XX:+UseSerialGC {target.conf.get(_OPTIONS, '')}".strip()
     if runs_locally(target.master):
         return replace(target, conf={**target.conf, _OPTIONS: options})
-    kept = {key: value for key, value in target.conf.items() if not key.startswith(_OF_CLUSTERS)}
-    return replace(target, master="local[*]", conf={**kept, _OPTIONS: options})
+    local_conf = {key: value for key, value in target.conf.items() if not key.startswith(_OF_CLUSTERS)}
+    return replace(target, master="local[*]", conf={**local_conf, _OPTIONS: options})
 
 
 def verdicts(
@@ -58,12 +58,12 @@ def verdicts(
 
     pool = ThreadPoolExecutor(threads)
     try:
-        ended: Mapping[str, Future[DataTestVerdict]] = {test.id: pool.submit(timed, test) for test in tests}
-        for verdict in ended.values():
+        futures: Mapping[str, Future[DataTestVerdict]] = {test.id: pool.submit(timed, test) for test in tests}
+        for verdict in futures.values():
             verdict.exception()
     except BaseException:
         spark.sparkContext.cancelAllJobs()
         raise
     finally:
         pool.shutdown(cancel_futures=True)
-    return lambda _, test: ended[test.id].result()
+    return lambda _, test: futures[test.id].result()

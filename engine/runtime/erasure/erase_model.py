@@ -38,9 +38,9 @@ from engine.runtime.inputs import initial_snapshot
 from engine.runtime.lifecycle import full_refresh
 from engine.runtime.lifecycle.fence_previous_owner import raise_fences
 from engine.runtime.operations.drop_table import check_finished
-from engine.runtime.spark_support.spark_errors import spark_exceptions, summary, surroundings
-from engine.secrets import scrub
-from engine.sources import answers_of
+from engine.runtime.spark_support.spark_errors import environment_fault_in, spark_exceptions, summary
+from engine.secrets.scrubber import scrub
+from engine.sources import source_traits
 from engine.state import locked
 from engine.state.operations import Rebuild, Refresh
 from engine.state.state_path import StatePath, remove_tree
@@ -52,20 +52,19 @@ if TYPE_CHECKING:
 BLOCKED = "erase-blocked"
 
 
-def blocked(run: Run, model: Model, tables: Sequence[ErasedTable]) -> None:
+def check_blockers(run: Run, model: Model, tables: Sequence[ErasedTable]) -> None:
     """Check that nothing of a model is begun and not finished, and that nobody else keeps snapshots of its tables.
 
-    Raises:
-        StateError: `erase-blocked` with each reason, `drop-unfinished`; nothing was changed.
+    Raises StateError: `erase-blocked` with each reason, `drop-unfinished`; nothing was changed.
     """
     check_finished([run.state(model)])
-    found = [
+    faults = [
         *_unfinished(run, model, tables),
         *_rebuilt(run),
-        *(fault for table in tables for fault in _kept_references(table)),
+        *(fault for table in tables for fault in _pinning_references(table)),
     ]
-    if found:
-        raise StateError.of([fault.at(Location(model.file), model.name) for fault in found])
+    if faults:
+        raise StateError.from_diagnostics([fault.at(Location(model.file), model.name) for fault in faults])
 
 
 def _unfinished(run: Run, model: Model, tables: Sequence[ErasedTable]) -> Iterator[Diagnostic]:
@@ -75,7 +74,7 @@ def _unfinished(run: Run, model: Model, tables: Sequence[ErasedTable]) -> Iterat
         hint = f"Publish them first: engine test -s {model.name}, or engine publish {model.name} --accept"
         yield Diagnostic(BLOCKED, message, hint)
     state = folder.load()
-    if folder.pending() is not None or folder.journal.begun(Refresh) is not None:
+    if folder.unpublished() is not None or folder.journal.open_operation(Refresh) is not None:
         yield Diagnostic(BLOCKED, f"a full refresh of '{model.name}' is not finished", f"Finish it first: {build}")
     elif state is not None and model.streaming:
         checkpoint = read_checkpoint(folder, state.generation, files=False)
@@ -86,12 +85,12 @@ def _unfinished(run: Run, model: Model, tables: Sequence[ErasedTable]) -> Iterat
 
 def _rebuilt(run: Run) -> Iterator[Diagnostic]:
     for model in run.manifest.models:
-        if model.streaming and next_state(run.target, model).journal.begun(Rebuild) is not None:
+        if model.streaming and next_state(run.target, model).journal.open_operation(Rebuild) is not None:
             message = f"the rebuild of '{model.name}' is not published, and may have the rows"
             yield Diagnostic(BLOCKED, message, "Finish it, or remove it with engine build --rebuild --discard.")
 
 
-def _kept_references(table: ErasedTable) -> Iterator[Diagnostic]:
+def _pinning_references(table: ErasedTable) -> Iterator[Diagnostic]:
     facts, relation = table.facts, table.relation
     for name, snapshot in sorted(facts.refs.items()):
         if name != STAGED:
@@ -106,14 +105,15 @@ def _kept_references(table: ErasedTable) -> Iterator[Diagnostic]:
 def check_unread(run: Run, tables: Sequence[ErasedTable]) -> None:
     """Check that the streams of the project have read all rows of some tables.
 
-    Raises:
-        StateError: `erase-unread` with each stream; nothing was changed.
+    Raises StateError: `erase-unread` with each stream; nothing was changed.
     """
     streams = positions(run.manifest, run.target)
-    found = [d for table in tables for d in unread_faults(streams, table.owner, table.relation, table.facts)]
-    if found:
+    faults = [d for table in tables for d in unread_faults(streams, table.owner, table.relation, table.facts)]
+    if faults:
         models = {model.name: model for model in run.manifest.models}
-        raise StateError.of([one.at(Location(models[one.node].file)) if one.node else one for one in found])
+        raise StateError.from_diagnostics(
+            [fault.at(Location(models[fault.node].file)) if fault.node else fault for fault in faults]
+        )
 
 
 # The prefix of the engine's own tags and branches.
@@ -121,7 +121,7 @@ _OURS = "engine_"
 
 
 @dataclass(frozen=True, slots=True)
-class FoundRows:
+class MatchedTable:
     table: ErasedTable
     matches: Matches
 
@@ -137,17 +137,17 @@ class Erasure:
 
     run: Run
     request: EraseRequest
-    found: tuple[FoundRows, ...]
+    matched_tables: tuple[MatchedTable, ...]
     batches: tuple[StatePath, ...]
     unsearched: tuple[str, ...] = ()
 
     @property
     def some(self) -> bool:
-        return bool(self.batches) or any(one.matches.some for one in self.found)
+        return bool(self.batches) or any(matched.matches.some for matched in self.matched_tables)
 
 
 @contextmanager
-def opened(
+def open_run(
     manifest: Manifest,
     target: Target,
     root: Path,
@@ -171,7 +171,7 @@ def opened(
         return
     readers = [m for m in manifest.models if m.streaming and m.id != model.id and _may_read(manifest, m, model)]
     with (
-        locked([table_state(target, one) for one in (model, *readers)]) as locks,
+        locked([table_state(target, locked_model) for locked_model in (model, *readers)]) as locks,
         spark_session(target, target_dir, locks, sets) as spark,
     ):
         run = command_run(manifest, target, root, spark)
@@ -183,24 +183,24 @@ def _may_read(manifest: Manifest, reader: Model, model: Model) -> bool:
     """Whether a stream reads a model's table, also where the table is declared as a source."""
     nodes = [manifest.nodes[item.node] for item in reader.inputs if item.stream]
     return any(
-        node.id == model.id or (isinstance(node, Source) and answers_of(node.spec.format).is_table) for node in nodes
+        node.id == model.id or (isinstance(node, Source) and source_traits(node.spec.format).is_table) for node in nodes
     )
 
 
 @contextmanager
-def _explained(request: EraseRequest, what: str) -> Iterator[None]:
+def _explained(request: EraseRequest, failed_action: str) -> Iterator[None]:
     try:
         yield
     except spark_exceptions() as error:
-        around = surroundings(str(error))
-        if around is not None:
-            raise RunError.of([around]) from error
-        message = f"rows of '{request.model.name}' where {request.where} {what}: {scrub(summary(str(error)))}"
-        hint = "Correct the condition, or what the message names, and run the command again."
+        environment_fault = environment_fault_in(str(error))
+        if environment_fault is not None:
+            raise RunError.from_diagnostics([environment_fault]) from error
+        message = f"rows of '{request.model.name}' where {request.where} {failed_action}: {scrub(summary(str(error)))}"
+        hint = "Correct the condition or the problem in the message, and run the command again."
         raise RunError("query-failed", message, hint, node=request.model.name) from error
 
 
-def look(run: Run, request: EraseRequest) -> Erasure:
+def find_rows(run: Run, request: EraseRequest) -> Erasure:
     """Find what there is to erase.
 
     Raises:
@@ -209,29 +209,29 @@ def look(run: Run, request: EraseRequest) -> Erasure:
         RunError: `query-failed`: the condition cannot be computed.
     """
     with _explained(request, "cannot be found"):
-        return _look(run, request)
+        return _find_rows(run, request)
 
 
-def _look(run: Run, request: EraseRequest) -> Erasure:
+def _find_rows(run: Run, request: EraseRequest) -> Erasure:
     model, session = request.model, run.spark.newSession()
     tables, unsearched = erased_tables(run, session, request)
-    blocked(run, model, tables)
-    found = []
+    check_blockers(run, model, tables)
+    matched_tables = []
     for table in tables:
         matches = find_matches(session, table.relation, table.facts, table.judge, table.names)
-        found.append(FoundRows(table, matches))
-    check_unread(run, [one.table for one in found if one.matches.some])
-    return Erasure(run, request, tuple(found), _kept_batches(run, model), unsearched)
+        matched_tables.append(MatchedTable(table, matches))
+    check_unread(run, [matched.table for matched in matched_tables if matched.matches.some])
+    return Erasure(run, request, tuple(matched_tables), _stored_batches(run, model), unsearched)
 
 
-def _kept_batches(run: Run, model: Model) -> tuple[StatePath, ...]:
+def _stored_batches(run: Run, model: Model) -> tuple[StatePath, ...]:
     folder = run.state(model)
     folders = (folder.batches(number) for number in folder.generations())
-    return tuple(one for one in folders if one.exists())
+    return tuple(batches for batches in folders if batches.exists())
 
 
-def carry_out(erasure: Erasure) -> Iterator[FoundRows]:
-    """Erase what `look` found, and yield each table that is done.
+def carry_out(erasure: Erasure) -> Iterator[MatchedTable]:
+    """Erase what `find_rows` found, and yield each table that is done.
 
     Raises:
         RunError: `commit-conflict`, `query-failed`.
@@ -241,52 +241,52 @@ def carry_out(erasure: Erasure) -> Iterator[FoundRows]:
         yield from _carry_out(erasure)
 
 
-def _carry_out(erasure: Erasure) -> Iterator[FoundRows]:
+def _carry_out(erasure: Erasure) -> Iterator[MatchedTable]:
     run, model = erasure.run, erasure.request.model
     session = run.spark.newSession()
     for folder in erasure.batches:
         remove_tree(folder)
-    for one in erasure.found:
-        if one.matches.some:
-            _erase(run, one)
-            yield one
+    for matched in erasure.matched_tables:
+        if matched.matches.some:
+            _erase(run, matched)
+            yield matched
     # Tables that killed builds have left beside the model's.
     full_refresh.clear_staging(run, model, session)
-    if any(one.matches.some and one.table.relation == model.relation for one in erasure.found):
+    if any(matched.matches.some and matched.table.relation == model.relation for matched in erasure.matched_tables):
         # The rows of what a full refresh replaced are gone with the snapshots.
         discard_others(run.state(model), 0)
-    initial_snapshot.clear(run, model, session)
+    initial_snapshot.drop_old_seeds(run, model, session)
     _note(run, model)
 
 
-def _erase(run: Run, one: FoundRows) -> None:
-    table, matches = one.table, one.matches
+def _erase(run: Run, matched: MatchedTable) -> None:
+    table, matches = matched.table, matched.matches
     relation, session = table.relation, run.spark.newSession()
-    facts = _now(run, table)
+    facts = _current_facts(run, table)
     if facts.snapshot != table.facts.snapshot:
         message = f"{relation} was changed by another writer since its rows were searched"
         raise RunError("commit-conflict", message, "Run the command again.", node=table.owner.name)
     if facts.history:
         expected = ExpectedTable(table.owner.name, facts.uuid, facts.snapshot)
         markers = repeated_markers(run, table.owner, facts)
-        erase_rows(session, relation.sql, matches.files, lambda rows: _kept(table, rows), markers, expected)
+        erase_rows(session, relation.sql, matches.files, lambda rows: _remaining_rows(table, rows), markers, expected)
         kill_points.reach("erased", relation.name)
-        facts = _now(run, table)
+        facts = _current_facts(run, table)
         for position in positions(run.manifest, run.target):
             if move_past(position, table.owner, relation, facts):
                 kill_points.reach("reader moved", relation.name, where=position.reader.name)
-        if (left := expire_all(session, relation.sql, _OURS)) > 1:
-            raise _kept_by_others(table, left)
+        if (snapshots_left := expire_all(session, relation.sql, _OURS)) > 1:
+            raise _unexpired_error(table, snapshots_left)
         kill_points.reach("expired", relation.name)
     # Iceberg has removed most of them, and logs those that it could not.
-    remove_files(session, relation.sql, [*matches.files, *matches.older_files, *matches.left])
+    remove_files(session, relation.sql, [*matches.files, *matches.older_files, *matches.orphans])
 
 
-def _kept(table: ErasedTable, rows: DataFrame) -> DataFrame:
+def _remaining_rows(table: ErasedTable, rows: DataFrame) -> DataFrame:
     return table.judge(rows).where(f"not {MATCHES}").drop(MATCHES)
 
 
-def _now(run: Run, table: ErasedTable) -> TableFacts:
+def _current_facts(run: Run, table: ErasedTable) -> TableFacts:
     facts = run.lake.table(table.relation.schema, table.relation.name)
     if facts is None:
         message = f"{table.relation} was dropped by another program while rows were erased from it"
@@ -294,7 +294,7 @@ def _now(run: Run, table: ErasedTable) -> TableFacts:
     return facts
 
 
-def _kept_by_others(table: ErasedTable, count: int) -> StateError:
+def _unexpired_error(table: ErasedTable, count: int) -> StateError:
     message = f"{count - 1} earlier snapshots of {table.relation} did not expire, and may still have the rows"
     hint = "A tag or a branch of another program keeps them: remove it and run the command again."
     return StateError("erase-blocked", message, hint, node=table.owner.name)

@@ -54,15 +54,11 @@ class EraseRequest:
 
 
 def check_model(model: Model) -> None:
-    """Check that a model has a table of its own in this target.
-
-    Raises:
-        UsageError: it has none.
-    """
+    """Check that a model has a table of its own in this target. Raises UsageError: it has none."""
     kind = model.materialized
     if not kind.traits.keeps_rows:
         names = [item.name for item in model.inputs]
-        hint = f"Erase the rows from what it reads: {', '.join(names)}" if names else ""
+        hint = f"Erase the rows from its inputs: {', '.join(names)}" if names else ""
         raise UsageError("usage", f"'{model.name}' is {_article(kind.value)} and stores no rows", hint)
 
 
@@ -75,8 +71,7 @@ def read_request(
 ) -> EraseRequest:
     """Check the conditions of a command.
 
-    Raises:
-        UsageError: `condition-syntax`, `unknown-column`; of the quarantine `usage` if there is none.
+    Raises UsageError: `condition-syntax`, `unknown-column`; of the quarantine `usage` if there is none.
     """
     columns = _checked(WHERE, where, str(model.relation), table, "customer_id = 42")
     if quarantine is not None:
@@ -94,20 +89,20 @@ def _checked(option: str, text: str, relation: str, table: TableFacts, example: 
     if not deterministic_text(f"SELECT {text}"):
         message = f"{option} {text!r} reads the clock, draws random numbers or calls a function that is not Spark's own"
         raise UsageError("condition-syntax", message, f"A repeated erase must match the same rows. {form}")
-    known = {name.lower(): name for name, _ in table.columns}
-    named = list(condition_columns(text))
-    if not named:
+    table_columns = {name.lower(): name for name, _ in table.columns}
+    condition_names = list(condition_columns(text))
+    if not condition_names:
         message = f"{option} {text!r} names no column, so that it matches all rows or none"
         raise UsageError("condition-syntax", message, f"{form} To remove all rows: engine drop, or engine build -f.")
-    if unknown := [name for name in named if name.lower() not in known]:
-        hint = near(unknown[0], known.values())
+    if unknown := [name for name in condition_names if name.lower() not in table_columns]:
+        hint = near(unknown[0], table_columns.values())
         raise UsageError("unknown-column", f"{option} names '{unknown[0]}', which is not a column of {relation}", hint)
-    return tuple(known[name.lower()] for name in named)
+    return tuple(table_columns[name.lower()] for name in condition_names)
 
 
-def within(columns: Iterable[str], others: Iterable[str]) -> bool:
+def are_columns_in(columns: Iterable[str], allowed: Iterable[str]) -> bool:
     """Return whether some columns are among others, whatever their case."""
-    return {name.lower() for name in columns} <= {name.lower() for name in others}
+    return {name.lower() for name in columns} <= {name.lower() for name in allowed}
 
 
 _SEEDS = re.compile(r"__seed\d+_\w+")
@@ -140,27 +135,27 @@ def erased_tables(run: Run, session: SparkSession, request: EraseRequest) -> tup
     check_ours(model, facts, run.state(model).load())
     _check_type(session, request)
     tables, unsearched = [ErasedTable("table", relation, model, facts, by_columns(request.where))], []
-    if (found := _beside(run, model, deleted_keys.SUFFIX, "engine.deleted")) is not None:
-        if within(request.columns, (*model.write.unique_key, *model.write.sequence_by)):
+    if (table_beside := _table_beside(run, model, deleted_keys.SUFFIX, "engine.deleted")) is not None:
+        if are_columns_in(request.columns, (*model.write.unique_key, *model.write.sequence_by)):
             judge = by_fields(request.where, _key_columns(model))
-            tables.append(ErasedTable("deleted keys", found[0], model, found[1], judge))
+            tables.append(ErasedTable("deleted keys", table_beside[0], model, table_beside[1], judge))
         else:
-            after = model.write.deletes_remembered
-            unsearched.append(f"{found[0]} has keys of deleted rows, without other columns, for {after}")
-    if (found := _beside(run, model, quarantine.SUFFIX, "engine.quarantine")) is not None:
+            retention = model.write.deletes_remembered
+            unsearched.append(f"{table_beside[0]} has keys of deleted rows, without other columns, for {retention}")
+    if (table_beside := _table_beside(run, model, quarantine.SUFFIX, "engine.quarantine")) is not None:
         judge = by_json(request.where, _types(session, request), request.quarantine)
-        tables.append(ErasedTable("quarantine", found[0], model, found[1], judge, request.columns))
+        tables.append(ErasedTable("quarantine", table_beside[0], model, table_beside[1], judge, request.columns))
     # All of them were read: no row of theirs is needed any more.
     tables += [ErasedTable("initial snapshot", r, o, f, every_row) for r, o, f in _initial_snapshots(run, model)]
     return tables, tuple(unsearched)
 
 
 def _key_columns(model: Model) -> tuple[str, ...]:
-    same = within(model.write.sequence_by, model.write.unique_key)
-    return ("key",) if same else ("key", "sequence")
+    sequence_in_key = are_columns_in(model.write.sequence_by, model.write.unique_key)
+    return ("key",) if sequence_in_key else ("key", "sequence")
 
 
-def _beside(run: Run, model: Model, suffix: str, mark: str) -> tuple[Relation, TableFacts] | None:
+def _table_beside(run: Run, model: Model, suffix: str, mark: str) -> tuple[Relation, TableFacts] | None:
     relation = Relation(model.relation.catalog, model.relation.schema, model.relation.name + suffix)
     facts = run.lake.table(relation.schema, relation.name)
     if facts is None or facts.properties.get(mark) != "true" or facts.properties.get("engine.model") != model.name:
@@ -173,20 +168,24 @@ def _initial_snapshots(run: Run, model: Model) -> Iterator[tuple[Relation, Model
     uuid = state.uuid if state is not None else None
     for position in positions(run.manifest, run.target):
         reader = position.reader
-        own = reader.relation
+        reader_relation = reader.relation
         if reader.id == model.id:
-            names = [n for n in run.lake.names(own.schema) if _SEEDS.fullmatch(n.removeprefix(own.name))]
-            names = [name for name in names if name.startswith(own.name)]
+            names = [
+                n
+                for n in run.lake.names(reader_relation.schema)
+                if _SEEDS.fullmatch(n.removeprefix(reader_relation.name))
+            ]
+            names = [name for name in names if name.startswith(reader_relation.name)]
         else:
             # It may have another name since the reader was built.
             starts = position.state.starts.items()
-            found = (start.get("seed") for node, start in starts if node == model.id or start.get("uuid") == uuid)
-            full = next((str(seed) for seed in found if seed), "")
-            names = [full.removeprefix(f"{own.catalog}.{own.schema}.")] if full else []
+            seeds = (start.get("seed") for node, start in starts if node == model.id or start.get("uuid") == uuid)
+            full = next((str(seed) for seed in seeds if seed), "")
+            names = [full.removeprefix(f"{reader_relation.catalog}.{reader_relation.schema}.")] if full else []
         for name in names:
-            facts = run.lake.table(own.schema, name)
+            facts = run.lake.table(reader_relation.schema, name)
             if facts is not None and facts.properties.get(SEED) == "true":
-                yield Relation(own.catalog, own.schema, name), reader, facts
+                yield Relation(reader_relation.catalog, reader_relation.schema, name), reader, facts
 
 
 def _types(session: SparkSession, request: EraseRequest) -> StructType:
@@ -211,10 +210,8 @@ _PLAIN = "abcdefghijklmnopqrstuvwxyz0123456789_"
 
 @dataclass(frozen=True, slots=True)
 class OtherCopy:
-    """A place that may have the rows; `command` removes them there; empty: there is none."""
-
     node: str
-    what: str
+    description: str
     command: str = ""
 
 
@@ -224,29 +221,32 @@ def other_copies(manifest: Manifest, request: EraseRequest) -> tuple[OtherCopy, 
 
 def _state(model: Model) -> Iterator[OtherCopy]:
     if model.stateful:
-        what = "state of its query (windows, joins, dedup) until the watermark passes it"
-        yield OtherCopy(model.name, what, f"engine build -f -s {model.name}")
+        description = "state of its query (windows, joins, dedup) until the watermark passes it"
+        yield OtherCopy(model.name, description, f"engine build -f -s {model.name}")
 
 
 def _downstream(manifest: Manifest, request: EraseRequest) -> Iterator[OtherCopy]:
-    """The models that read the table, or what was made of it, near ones first."""
     names: dict[str, _Names | None] = {request.model.id: {name: name for name in request.columns}}
     for reader in manifest.models:
         above = [node for node in reader.depends_on if node in names]
         if not above or reader.id in names:
             continue
-        passed = [{there: here for here, there in reversed(_copies(reader, node).items())} for node in above]
-        names[reader.id] = _renamed(names[above[0]], passed[0]) if len(above) == 1 else None
+        column_maps = [
+            {old_name: new_name for new_name, old_name in reversed(_copies(reader, node).items())} for node in above
+        ]
+        names[reader.id] = _rename_condition(names[above[0]], column_maps[0]) if len(above) == 1 else None
         if reader.keeps_rows:
             yield _copy_in(reader, request, names[reader.id])
 
 
 def _copy_in(reader: Model, request: EraseRequest, names: _Names | None) -> OtherCopy:
     if names is not None:
-        after = f"engine build -s {reader.name}, then " if not reader.streaming else ""
-        return OtherCopy(reader.name, "rows that were read from it", f"{after}{erase_command(reader, request, names)}")
-    what = "rows computed from it" + (", and state of its query" if reader.stateful else "")
-    return OtherCopy(reader.name, what, f"engine build -f -s {reader.name}")
+        build_first = f"engine build -s {reader.name}, then " if not reader.streaming else ""
+        return OtherCopy(
+            reader.name, "rows that were read from it", f"{build_first}{erase_command(reader, request, names)}"
+        )
+    description = "rows computed from it" + (", and state of its query" if reader.stateful else "")
+    return OtherCopy(reader.name, description, f"engine build -f -s {reader.name}")
 
 
 def _upstream(manifest: Manifest, request: EraseRequest) -> Iterator[OtherCopy]:
@@ -259,34 +259,33 @@ def _upstream(manifest: Manifest, request: EraseRequest) -> Iterator[OtherCopy]:
             node = manifest.nodes[above]
             if above in names:
                 continue
-            names[above] = _renamed(names[model.id], _copies(model, above))
+            names[above] = _rename_condition(names[model.id], _copies(model, above))
             if isinstance(node, Source):
-                what = f"records of the source ({node.spec.format}): a full refresh reads them again"
-                yield OtherCopy(node.name, what)
+                description = f"records of the source ({node.spec.format}): a full refresh reads them again"
+                yield OtherCopy(node.name, description)
             elif isinstance(node, Model):
                 waiting.append(node)
                 if node.keeps_rows:
-                    known = names[above]
-                    command = erase_command(node, request, known) if known is not None else ""
+                    condition_names = names[above]
+                    command = erase_command(node, request, condition_names) if condition_names is not None else ""
                     yield OtherCopy(node.name, "rows that it was made from: a full refresh reads them again", command)
 
 
 def _copies(model: Model, above: str) -> dict[str, str]:
-    found = {}
+    copied_columns = {}
     for column in model.columns:
         origins = [origin for origin in column.origins if origin.kind == "direct"]
         copied = column.derivation is Derivation.COPY and len(origins) == 1 and origins[0].node == above
         if copied and "." not in origins[0].column:
-            found[column.name] = origins[0].column
-    return found
+            copied_columns[column.name] = origins[0].column
+    return copied_columns
 
 
-def _renamed(names: _Names | None, others: _Names) -> _Names | None:
-    """The columns of the condition under other names; None: not all of them have one."""
-    known = {old.lower(): new for old, new in others.items()}
-    if names is None or not {name.lower() for name in names.values()} <= known.keys():
+def _rename_condition(names: _Names | None, new_names: _Names) -> _Names | None:
+    lower_names = {old.lower(): new for old, new in new_names.items()}
+    if names is None or not {name.lower() for name in names.values()} <= lower_names.keys():
         return None
-    return {name: known[there.lower()] for name, there in names.items()}
+    return {name: lower_names[old_name.lower()] for name, old_name in names.items()}
 
 
 def erase_command(model: Model, request: EraseRequest, names: Mapping[str, str]) -> str:
@@ -295,14 +294,14 @@ def erase_command(model: Model, request: EraseRequest, names: Mapping[str, str])
 
 
 def with_names(condition: str, names: Mapping[str, str]) -> str:
-    other = {old.lower(): new for old, new in names.items()}
+    replacements = {old.lower(): new for old, new in names.items()}
     tokens, parts, at = tokenize(condition), [], 0
     for index, token in enumerate(tokens):
-        new = other.get(token.text.lower())
-        before = condition[tokens[index - 1].start : tokens[index - 1].end + 1] if index else ""
-        after = condition[tokens[index + 1].start : tokens[index + 1].end + 1] if index + 1 < len(tokens) else ""
+        new = replacements.get(token.text.lower())
+        text_before = condition[tokens[index - 1].start : tokens[index - 1].end + 1] if index else ""
+        text_after = condition[tokens[index + 1].start : tokens[index + 1].end + 1] if index + 1 < len(tokens) else ""
         is_text = condition[token.start] in "'\""
-        if new is None or is_text or before == "." or after == "(" or new.lower() == token.text.lower():
+        if new is None or is_text or text_before == "." or text_after == "(" or new.lower() == token.text.lower():
             continue
         parts += [condition[at : token.start], new if set(new.lower()) <= set(_PLAIN) else quoted(new)]
         at = token.end + 1

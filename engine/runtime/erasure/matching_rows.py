@@ -36,19 +36,19 @@ class Matches:
         files: of the current snapshot: they have such rows, or had them, and the rows are deleted and still there.
         older: how many files of earlier snapshots have such rows; None: they could not be read, and count as such.
         older_files: of earlier snapshots, that may have such rows.
-        left: files that no snapshot knows, of builds that were killed.
+        orphans: files that no snapshot knows, of builds that were killed.
     """
 
     rows: int = 0
     files: frozenset[str] = frozenset()
     older: int | None = 0
     older_files: frozenset[str] = frozenset()
-    left: tuple[str, ...] = ()
+    orphans: tuple[str, ...] = ()
     unjudged: int = 0
 
     @property
     def some(self) -> bool:
-        return bool(self.rows or self.files or self.left) or self.older != 0
+        return bool(self.rows or self.files or self.orphans) or self.older != 0
 
 
 def by_columns(condition: str) -> Judge:
@@ -67,22 +67,22 @@ def by_fields(condition: str, structs: Collection[str]) -> Judge:
     from pyspark.sql import functions as f
 
     def judge(frame: DataFrame) -> DataFrame:
-        whole = frame.select(f.struct("*").alias(_WHOLE), *(f.col(f"{quoted(name)}.*") for name in structs))
-        return by_columns(condition)(whole).select(f"{_WHOLE}.*", MATCHES)
+        with_fields = frame.select(f.struct("*").alias(_WHOLE), *(f.col(f"{quoted(name)}.*") for name in structs))
+        return by_columns(condition)(with_fields).select(f"{_WHOLE}.*", MATCHES)
 
     return judge
 
 
-def by_json(condition: str, schema: StructType, other: str | None) -> Judge:
+def by_json(condition: str, schema: StructType, extra_condition: str | None) -> Judge:
     """Judge rows of a quarantine by a condition over the row that each has as JSON, or another one over its columns."""
     from pyspark.sql import functions as f
 
     def judge(frame: DataFrame) -> DataFrame:
-        read = frame.select(f.struct("*").alias(_WHOLE), f.from_json(f.col("row"), schema, _JSON).alias(_ROW))
-        judged = by_columns(condition)(read.select(_WHOLE, f"{_ROW}.*")).select(f"{_WHOLE}.*", MATCHES)
-        if other is None:
+        parsed = frame.select(f.struct("*").alias(_WHOLE), f.from_json(f.col("row"), schema, _JSON).alias(_ROW))
+        judged = by_columns(condition)(parsed.select(_WHOLE, f"{_ROW}.*")).select(f"{_WHOLE}.*", MATCHES)
+        if extra_condition is None:
             return judged
-        return judged.withColumn(MATCHES, f.col(MATCHES) | f.coalesce(f.expr(f"({other}\n)"), f.lit(False)))
+        return judged.withColumn(MATCHES, f.col(MATCHES) | f.coalesce(f.expr(f"({extra_condition}\n)"), f.lit(False)))
 
     return judge
 
@@ -94,8 +94,8 @@ def unread_json(frame: DataFrame, names: Collection[str]) -> int:
     keys = f.coalesce(f.json_object_keys("row"), f.array().cast("array<string>"))
     has = [f.array_contains(keys, name) for name in names]
     complete = has[0]
-    for one in has[1:]:
-        complete &= one
+    for has_field in has[1:]:
+        complete &= has_field
     return frame.where(~f.col(MATCHES) & ~complete).count()
 
 
@@ -106,57 +106,65 @@ def find_matches(
 
     table = session.read.format("iceberg").load(str(relation))
     judged = judge(table.select("*", f.col("_file").alias(FILE)))
-    found = {row[0]: row[1] for row in judged.where(MATCHES).groupBy(FILE).count().collect()}
+    matches_by_file = {row[0]: row[1] for row in judged.where(MATCHES).groupBy(FILE).count().collect()}
     unjudged = unread_json(judged, names) if names else 0
     current = current_files(session, relation.sql)
-    known = {row[0] for row in session.table(f"{relation.sql}.`all_data_files`").select("file_path").collect()}
-    stray = _others(files_on_disk(session, relation.sql), known)
-    older = frozenset(known) - current.clean - current.deleted
-    files = frozenset(found)
-    hidden = _holding(session, table.schema, {*older, *current.deleted}, judge) if not _renamed(facts) else None
-    left = _holding(session, table.schema, set(stray), judge) or frozenset()
+    known_files = {row[0] for row in session.table(f"{relation.sql}.`all_data_files`").select("file_path").collect()}
+    stray = _orphan_files(files_on_disk(session, relation.sql), known_files)
+    older = frozenset(known_files) - current.clean - current.deleted
+    files = frozenset(matches_by_file)
+    hidden = (
+        _files_with_matches(session, table.schema, {*older, *current.deleted}, judge)
+        if not _has_renamed_columns(facts)
+        else None
+    )
+    orphans = _files_with_matches(session, table.schema, set(stray), judge) or frozenset()
     return Matches(
-        sum(found.values()),
+        sum(matches_by_file.values()),
         files | (current.deleted if hidden is None else current.deleted & hidden),
         (None if older else 0) if hidden is None else len(hidden & older),
         older if hidden is None else hidden & older,
-        tuple(sorted(left)),
+        tuple(sorted(orphans)),
         unjudged,
     )
 
 
-def _others(locations: Collection[str], known: Collection[str]) -> list[str]:
-    """The data files that are not among those that are known, however their locations are spelled."""
-    there = {_plain(location) for location in known}
-    return [one for one in locations if one.endswith(".parquet") and _plain(one) not in there]
+def _orphan_files(locations: Collection[str], known_locations: Collection[str]) -> list[str]:
+    known_paths = {_without_scheme(location) for location in known_locations}
+    return [file for file in locations if file.endswith(".parquet") and _without_scheme(file) not in known_paths]
 
 
-def _plain(location: str) -> str:
+def _without_scheme(location: str) -> str:
     return _SCHEME.sub("/", location)
 
 
-def _renamed(facts: TableFacts) -> bool:
+def _has_renamed_columns(facts: TableFacts) -> bool:
     """Whether a column has had another name: files are read by the names of now."""
     names: dict[int, set[str]] = {}
     for fields in facts.schemas.values():
-        for one in fields:
-            names.setdefault(int(one["id"]), set()).add(str(one["name"]))
-    return any(len(known) > 1 for known in names.values())
+        for schema_field in fields:
+            names.setdefault(int(schema_field["id"]), set()).add(str(schema_field["name"]))
+    return any(len(field_names) > 1 for field_names in names.values())
 
 
-def _holding(session: SparkSession, schema: StructType, files: set[str], judge: Judge) -> frozenset[str] | None:
+def _files_with_matches(
+    session: SparkSession, schema: StructType, files: set[str], judge: Judge
+) -> frozenset[str] | None:
     """Those of some data files that have a matching row, deleted or not; None: that cannot be found out."""
     from pyspark.sql import functions as f
 
     if not files:
         return frozenset()
-    if any(not one.endswith(".parquet") for one in files):
+    if any(not file.endswith(".parquet") for file in files):
         return None
     reader = session.read.schema(schema).option("recursiveFileLookup", "true")
     try:
         rows = reader.options(**local_paths.AS_IT_IS).parquet(*sorted(files))
         judged = judge(rows.select("*", f.col("_metadata.file_path").alias(FILE)))
-        found = {_plain(local_paths.decoded(row[0])) for row in judged.where(MATCHES).select(FILE).distinct().collect()}
+        matching = {
+            _without_scheme(local_paths.decoded(row[0]))
+            for row in judged.where(MATCHES).select(FILE).distinct().collect()
+        }
     except spark_exceptions():
         return None
-    return frozenset(one for one in files if _plain(one) in found)
+    return frozenset(file for file in files if _without_scheme(file) in matching)

@@ -35,8 +35,8 @@ class StreamPosition:
 
     def initial(self, owner: Model) -> int | None:
         """The snapshot of another model's table that its initial snapshot has the rows of; None: it has none."""
-        found = self.state.starts.get(owner.id, {}).get("snapshot")
-        return found if isinstance(found, int) else None
+        snapshot = self.state.starts.get(owner.id, {}).get("snapshot")
+        return snapshot if isinstance(snapshot, int) else None
 
     def offsets_in(self, table: TableFacts) -> list[dict[str, Any]]:
         ids = {snapshot.id for snapshot in table.history} | table.snapshots
@@ -44,27 +44,27 @@ class StreamPosition:
 
 
 def positions(manifest: Manifest, target: Target) -> tuple[StreamPosition, ...]:
-    found = []
+    stream_positions = []
     for reader in manifest.models:
         if not reader.streaming or reader.deferred_from is not None:
             continue
         folder = state_now(target, reader)
         if (state := folder.load()) is not None:
             checkpoint = read_checkpoint(folder, state.generation, files=False)
-            rebuilt = folder.pending() is not None
+            rebuilt = folder.unpublished() is not None
             if checkpoint.started is not None or rebuilt:
-                found.append(StreamPosition(reader, folder, state, checkpoint, rebuilt))
-    return tuple(found)
+                stream_positions.append(StreamPosition(reader, folder, state, checkpoint, rebuilt))
+    return tuple(stream_positions)
 
 
 def unread_faults(
-    found: Sequence[StreamPosition], owner: Model, relation: Relation, table: TableFacts
+    stream_positions: Sequence[StreamPosition], owner: Model, relation: Relation, table: TableFacts
 ) -> Iterator[Diagnostic]:
     """Yield why the earlier snapshots of a table cannot expire yet: streams have not read all of its rows."""
-    for position in found:
+    for position in stream_positions:
         offsets = position.offsets_in(table)
-        own = relation == owner.relation and position.reads(owner)
-        if not table.history or not (offsets or own):
+        reads_own_table = relation == owner.relation and position.reads(owner)
+        if not table.history or not (offsets or reads_own_table):
             continue
         name = position.reader.name
         hint = f"Their files go with the rows that are erased. Build it first: engine build -s {name}"
@@ -79,19 +79,18 @@ def unread_faults(
 
 
 def _unread_by(position: StreamPosition, owner: Model, table: TableFacts, offsets: Sequence[dict[str, Any]]) -> int:
-    """How many snapshots have rows that a stream has not read; one that it has read in part is one of them."""
     items = [item for item in position.reader.inputs if item.stream and item.node == owner.id]
     ignores = bool(items) and all(item.on_upstream_delete is OnUpstreamDelete.IGNORE for item in items)
     ids = [snapshot.id for snapshot in table.history]
     if not offsets:
         initial = position.initial(owner)
-        behind = table.history[: ids.index(initial)] if initial in ids else table.history
-        return sum(_brings_rows(s, ignore_deletes=ignores) for s in behind)
+        newer_snapshots = table.history[: ids.index(initial)] if initial in ids else table.history
+        return sum(_brings_rows(s, ignore_deletes=ignores) for s in newer_snapshots)
     counts = []
     for offset in offsets:
         at = ids.index(offset["snapshot_id"]) if offset["snapshot_id"] in ids else None
-        behind = table.history[:at]
-        count = sum(_brings_rows(s, ignore_deletes=ignores) for s in behind)
+        newer_snapshots = table.history[:at]
+        count = sum(_brings_rows(s, ignore_deletes=ignores) for s in newer_snapshots)
         counts.append(count + (at is not None and _is_partly_read(table.history[at], offset)))
     return max(counts)
 
@@ -117,17 +116,17 @@ def move_past(position: StreamPosition, owner: Model, relation: Relation, table:
     """Move a stream that has read all rows of a table to its current snapshot; return whether it was at another one."""
     head, ids = table.history[0], {snapshot.id for snapshot in table.history} | table.snapshots
     if position.offsets_in(table):
-        found = offsets_to_move(position.folder.checkpoint(position.state.generation), ids, head.id)
-        if found is not None:
-            found.write(position.folder, position.state)
-        return found is not None
+        moved_offsets = offsets_to_move(position.folder.checkpoint(position.state.generation), ids, head.id)
+        if moved_offsets is not None:
+            moved_offsets.write(position.folder, position.state)
+        return moved_offsets is not None
     if relation != owner.relation or position.initial(owner) not in ids - {head.id}:
         return False
     # It has read the initial snapshot, and nothing was committed since.
-    starts = {**position.state.starts, owner.id: _begun_at(position.state.starts[owner.id], head)}
+    starts = {**position.state.starts, owner.id: _start_at(position.state.starts[owner.id], head)}
     position.folder.save(replace(position.state, starts=starts))
     return True
 
 
-def _begun_at(start: Any, head: SnapshotFacts) -> dict[str, Any]:
+def _start_at(start: Any, head: SnapshotFacts) -> dict[str, Any]:
     return {**start, "at": head.at + 1, "snapshot": head.id}

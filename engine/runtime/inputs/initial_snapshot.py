@@ -37,7 +37,7 @@ from engine.state.first_offsets import keep_beginnings
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_MARK = "seed"
+_SEED_MARKER = "seed"
 
 
 def seed_of(model: Model, generation: int, upstream: str) -> Relation:
@@ -48,7 +48,7 @@ def seed_of(model: Model, generation: int, upstream: str) -> Relation:
     return Relation(relation.catalog, relation.schema, name)
 
 
-def begin(
+def find_beginnings(
     run: Run, model: Model, session: SparkSession, state: ModelState, folder: TableState
 ) -> tuple[ModelState, Mapping[str, TableReading]]:
     """Find where each table that is read as a stream begins or continues; seeds are made here.
@@ -59,59 +59,62 @@ def begin(
     Raises:
         StateError: see `engine.plan.tables.upstream_tables`; nothing was read.
     """
-    found = read_upstreams(run, model)
-    if not found:
+    upstreams = read_upstreams(run, model)
+    if not upstreams:
         return state, {}
     checkpoint = read_checkpoint(folder, state.generation, files=False)
     if checkpoint.started is not None:
-        return state, continued(model, state, checkpoint, found, _seeds(run, model, state, found))
-    starts = {u.node: decided(model, u, str(seed_of(model, state.generation, u.name)), state.begin) for u in found}
+        return state, continued(model, state, checkpoint, upstreams, _seeds(run, model, state, upstreams))
+    starts = {u.node: decided(model, u, str(seed_of(model, state.generation, u.name)), state.begin) for u in upstreams}
     if {node: asdict(start) for node, start in starts.items()} != dict(state.starts):
         # Spark fixes where tables begin before the first micro-batch; that was for another beginning.
         keep_beginnings(folder.checkpoint(state.generation))
         starts_now = {node: asdict(start) for node, start in starts.items()}
         state = replace(state, starts=starts_now, query_id=None)
         folder.save(state)
-    for upstream in found:
+    for upstream in upstreams:
         start = starts[upstream.node]
         if start.seed is not None:
             _warn_of_rewriting(run, model, upstream)
-            _make(run, model, session, state, upstream, start)
-    return state, {upstream.node: beginning(model, upstream, starts[upstream.node]) for upstream in found}
+            _make_seed(run, model, session, state, upstream, start)
+    return state, {upstream.node: beginning(model, upstream, starts[upstream.node]) for upstream in upstreams}
 
 
-def clear(run: Run, model: Model, session: SparkSession) -> None:
-    """Drop the seeds of generations that are gone. Other tables stay."""
+def drop_old_seeds(run: Run, model: Model, session: SparkSession) -> None:
     relation, folder = model.relation, run.state(model)
-    ours = re.compile(re.escape(relation.name) + r"__seed(\d+)_\w+")
-    found = {name: int(match[1]) for name in run.lake.names(relation.schema) if (match := ours.fullmatch(name))}
-    there = {*folder.generations(), *folder.replaced()} if found else set()
-    for name, number in found.items():
-        facts = run.lake.table(relation.schema, name) if number not in there else None
+    seed_name = re.compile(re.escape(relation.name) + r"__seed(\d+)_\w+")
+    seed_generations = {
+        name: int(match[1]) for name in run.lake.names(relation.schema) if (match := seed_name.fullmatch(name))
+    }
+    live_generations = {*folder.generations(), *folder.replaced_generations()} if seed_generations else set()
+    for name, number in seed_generations.items():
+        facts = run.lake.table(relation.schema, name) if number not in live_generations else None
         if facts is None:
             continue
-        if ownership.made_beside(model, folder, name, facts.properties, state_folder.SEED, number):
+        if ownership.is_table_beside(model, folder, name, facts.properties, state_folder.SEED, number):
             lake.drop_table(session, Relation(relation.catalog, relation.schema, name).sql)
 
 
-def _seeds(run: Run, model: Model, state: ModelState, found: Sequence[Upstream]) -> dict[str, TableFacts]:
-    made = {}
-    for upstream in found:
+def _seeds(run: Run, model: Model, state: ModelState, upstreams: Sequence[Upstream]) -> dict[str, TableFacts]:
+    seed_facts = {}
+    for upstream in upstreams:
         seed = start_of(state, upstream).seed
         if seed is not None:
             # By the name that the generation began with.
             schema = model.relation.schema
             facts = run.lake.table(schema, seed.removeprefix(f"{model.relation.catalog}.{schema}."))
             if facts is not None:
-                made[upstream.node] = facts
-    return made
+                seed_facts[upstream.node] = facts
+    return seed_facts
 
 
-def _make(run: Run, model: Model, session: SparkSession, state: ModelState, upstream: Upstream, start: Start) -> None:
+def _make_seed(
+    run: Run, model: Model, session: SparkSession, state: ModelState, upstream: Upstream, start: Start
+) -> None:
     relation, mark = seed_of(model, state.generation, upstream.name), f"{start.uuid}:{start.snapshot}"
-    there = run.lake.table(relation.schema, relation.name)
-    ours = there is not None and there.properties.get("engine.model") == model.name
-    if there is not None and ours and any(s.marker(_MARK) == mark for s in there.history):
+    existing_seed = run.lake.table(relation.schema, relation.name)
+    is_own = existing_seed is not None and existing_seed.properties.get("engine.model") == model.name
+    if existing_seed is not None and is_own and any(s.marker(_SEED_MARKER) == mark for s in existing_seed.history):
         return
     from pyspark.sql import functions as f
 
@@ -119,25 +122,25 @@ def _make(run: Run, model: Model, session: SparkSession, state: ModelState, upst
     _, schema, name = upstream.table
     rows = session.read.format("iceberg").option("versionAsOf", str(start.snapshot)).load(upstream.full)
     then = run.lake.names_at(schema, name, start.snapshot or -1)
-    kept = {now: old for now, old in then.items() if old is not None}
-    rows = rows.select(*(f.col(quoted(old)).alias(now) for now, old in kept.items()))
+    earlier_by_name = {present_name: old for present_name, old in then.items() if old is not None}
+    rows = rows.select(*(f.col(quoted(old)).alias(present_name) for present_name, old in earlier_by_name.items()))
     ownership.drop_beside(session, model, run.state(model), relation, state_folder.SEED, state.generation)
-    own = {"engine.model": model.name, "engine.generation": str(state.generation)}
-    properties = {**own, state_folder.SEED: "true"}
+    owner_properties = {"engine.model": model.name, "engine.generation": str(state.generation)}
+    properties = {**owner_properties, state_folder.SEED: "true"}
     lake.create_table(session, relation.sql, rows, TableLayout(properties=properties))
-    markers = {**run.markers(model, state), _MARK: mark}
+    markers = {**run.markers(model, state), _SEED_MARKER: mark}
     lake.append(lake.stage(rows, relation.sql), markers)
 
 
 def _warn_of_rewriting(run: Run, model: Model, upstream: Upstream) -> None:
     """A table that had commits that replace rows will have them again: the stream stops then."""
     behind_first = [s for s in upstream.facts.history if s.parent is not None]
-    found = snapshot_history.rewriting(behind_first, ignore_deletes=upstream.ignore_deletes)
-    if found is None:
+    rewrite = snapshot_history.rewriting(behind_first, ignore_deletes=upstream.ignore_deletes)
+    if rewrite is None:
         return
     message = (
-        f"{upstream.full} has commits that are not appends ('{found.operation}', "
-        f"{snapshot_history.time_of(found)}): '{model.name}' starts from its current rows, and stops at the next "
+        f"{upstream.full} has commits that are not appends ('{rewrite.operation}', "
+        f"{snapshot_history.time_of(rewrite)}): '{model.name}' starts from its current rows, and stops at the next "
         "such commit"
     )
     hint = f"If such commits are regular, read it in full: remove '{upstream.name}' from 'streams:'."

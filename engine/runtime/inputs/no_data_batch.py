@@ -15,7 +15,7 @@ from engine.compile.nodes.model_settings import OutputMode
 from engine.plan.deployed.checkpoint_facts import watermark_moved
 from engine.runtime.context.run_context import Run
 from engine.runtime.inputs.source_file_check import modified
-from engine.sources import answers_of
+from engine.sources import source_traits
 from engine.sources.files import listing
 from engine.state import checkpoint as spark_checkpoint
 from engine.state.file_log import accepted_times, file_sources, logged, reaches
@@ -55,7 +55,7 @@ def owed(run: Run, model: Model, checkpoint: StatePath) -> bool:
 
 def _rereads(run: Run, model: Model) -> bool:
     nodes = [run.manifest.nodes[item.node] for item in model.inputs if item.stream]
-    return all(isinstance(node, Source) and answers_of(node.spec.format).rereads(node.spec) for node in nodes)
+    return all(isinstance(node, Source) and source_traits(node.spec.format).rereads(node.spec) for node in nodes)
 
 
 def _files_there(checkpoint: StatePath, batch: int) -> bool:
@@ -63,7 +63,7 @@ def _files_there(checkpoint: StatePath, batch: int) -> bool:
     accepted = accepted_times(checkpoint.parent)
     for source in file_sources(checkpoint):
         begin, end = (reaches(checkpoint, source, number) for number in (batch - 1, batch))
-        for file in logged(checkpoint, source, after=begin, to=end):
+        for file in logged(checkpoint, source, after_entry=begin, to=end):
             uri = local_paths.decoded(file.uri)
             path = listing.local(uri)
             if path is not None and modified(path) != accepted.get(uri, file.modified):

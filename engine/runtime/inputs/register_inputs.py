@@ -13,10 +13,11 @@ from engine.plan.tables.upstream_tables import TableReading
 from engine.relations import quoted
 from engine.runtime.inputs.watermark_lag import Timed, observed, timed
 from engine.runtime.quality.bad_records import Watched
-from engine.sources import KINDS, ORIGIN, OnBadRecord, Place, answers_of, limited, mark_bad_records
+from engine.sources import KINDS, ORIGIN, OnBadRecord, Place, limited, mark_bad_records, source_traits
 from engine.sources.iceberg import iceberg_source
 from engine.sources.iceberg.snapshot_history import table_stream
 from engine.sources.spec import BadRecordLimit
+from engine.times import in_words
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -46,7 +47,7 @@ def register(
     Returns:
         The inputs whose bad records are counted.
     """
-    watched = []
+    watched_inputs = []
     times = {item.view: item for item in timed(model)} if not bounded else {}
     for item in model.inputs:
         if not item.stream and isinstance(manifest.nodes[item.node], Model):
@@ -54,7 +55,7 @@ def register(
         reading = (tables or {}).get(item.node)
         frame = instead(item) if instead else None
         if frame is None:
-            frame = _read(session, manifest, item, place, reading, bounded=bounded)
+            frame = _read_input(session, manifest, item, place, reading, bounded=bounded)
         time = _skipped_by(manifest.nodes[item.node]) if since is not None and item.stream else ""
         if time:
             frame = frame.where(f"unix_millis({ORIGIN}.{time}) >= {since}")
@@ -66,16 +67,16 @@ def register(
             frame = mark_bad_records.with_null_times(frame, mark.column, mark.expression, drop=drop)
         if mark_bad_records.marked(frame):
             once = item.stream or not model.streaming
-            found = Watched(item.name, item.view, _policy(item, manifest), once, _limit(item, manifest))
-            frame = mark_bad_records.without_bad(frame, item.name, found.observation, found.policy)
-            watched.append(found)
+            watched_input = Watched(item.name, item.view, _policy(item, manifest), once, _limit(item, manifest))
+            frame = mark_bad_records.without_bad(frame, item.name, watched_input.observation, watched_input.policy)
+            watched_inputs.append(watched_input)
         if mark is not None:
             frame = _event_time(frame, item, mark, times.get(item.view), bounded=bounded)
             if events_from is not None:
                 frame = frame.where(f"unix_millis({quoted(mark.column)}) >= {events_from}")
         frame = frame if item.metadata else frame.drop(ORIGIN)
         frame.createOrReplaceTempView(item.view.strip("`"))
-    return tuple(watched)
+    return tuple(watched_inputs)
 
 
 def refresh_static(session: SparkSession, manifest: Manifest, model: Model) -> None:
@@ -93,7 +94,7 @@ def _mark(frame: DataFrame, item: Input) -> Watermark | None:
 
 
 def _skipped_by(node: object) -> str:
-    return answers_of(node.spec.format).skipped_by if isinstance(node, Source) else ""
+    return source_traits(node.spec.format).skipped_by if isinstance(node, Source) else ""
 
 
 def _policy(item: Input, manifest: Manifest) -> OnBadRecord:
@@ -106,7 +107,7 @@ def _limit(item: Input, manifest: Manifest) -> BadRecordLimit:
     return node.spec.max_bad_records if isinstance(node, Source) else BadRecordLimit()
 
 
-def _read(
+def _read_input(
     session: SparkSession, manifest: Manifest, item: Input, place: Place, reading: TableReading | None, *, bounded: bool
 ) -> DataFrame:
     node = manifest.nodes[item.node]
@@ -116,10 +117,10 @@ def _read(
             return iceberg_source.as_declared(frame, node.spec, place)
         spec = limited(node.spec, item.max_files_per_trigger)
         kind = KINDS[spec.format]
-        read = kind.read_stream if item.stream and not bounded else kind.read_batch
+        read_frame = kind.read_stream if item.stream and not bounded else kind.read_batch
         with errors_at(node.location):
             kind.check(spec, place)
-            return read(session, spec, place)
+            return read_frame(session, spec, place)
     if not isinstance(node, Model):
         raise TypeError(item.node)
     if bounded:
@@ -130,9 +131,9 @@ def _read(
 def _table(
     session: SparkSession, name: str, item: Input, reading: TableReading | None, options: Mapping[str, str]
 ) -> DataFrame:
-    start, begun = (reading.start, reading.begun) if reading else (None, False)
+    start, has_begun = (reading.start, reading.has_begun) if reading else (None, False)
     skip = item.on_upstream_delete is OnUpstreamDelete.IGNORE
-    return table_stream(session, name, start, begun=begun, skip_deletes=skip, options=options)
+    return table_stream(session, name, start, has_begun=has_begun, skip_deletes=skip, options=options)
 
 
 def _event_time(frame: DataFrame, item: Input, mark: Watermark, several: Timed | None, *, bounded: bool) -> DataFrame:
@@ -145,7 +146,8 @@ def _event_time(frame: DataFrame, item: Input, mark: Watermark, several: Timed |
                        f"It has: {names}.")  # fmt: skip
     if not isinstance(kinds[mark.column], TimestampType):
         kind = kinds[mark.column].simpleString()
-        hint = f"Write 'cast({mark.expression or mark.column} as timestamp) as event_time delay {mark.delay}'."
+        cast = f"cast({mark.expression or mark.column} as timestamp)"
+        hint = f"Write '{cast} as {mark.column} delay {in_words(mark.delay)}'."
         raise RunError("query-failed", f"the watermark column '{mark.column}' is {kind}, not timestamp", hint)
     if bounded:
         return frame.dropDuplicates(list(item.dedup)) if item.dedup else frame

@@ -53,40 +53,42 @@ class Landed:
     fitting: set[tuple[str, int]] = field(default_factory=set)
 
     def refused(self, batch: int) -> EngineError | None:
-        changed, unfit = [], []
+        changed_uris, unfit = [], []
         files = {local_paths.decoded(file.uri): file for file in self._of_batch(batch)}
         elsewhere = {uri for uri in files if listing.local(uri) is None}
-        now = listing.times_now(elsewhere, self.specs, self.run.place)
+        remote_times = listing.times_now(elsewhere, self.specs, self.run.place)
         for uri, file in files.items():
             path = listing.local(uri)
-            if path is None and now is None:
+            if path is None and remote_times is None:
                 continue
             if path is not None and (faults := listing.faults_of(spec := self.spec_of(uri), self.run.place, [path])):
                 return local_files.unsuitable(spec.name, faults)
-            if (modified(path) if path is not None else (now or {}).get(uri)) != self.time_of(uri, file):
-                changed.append(uri)
+            if (modified(path) if path is not None else (remote_times or {}).get(uri)) != self.time_of(uri, file):
+                changed_uris.append(uri)
             elif (uri, self.time_of(uri, file)) not in self.fitting:
                 unfit += self.misfits(uri)
-        if changed:
-            return _changed_meanwhile(self, changed)
+        if changed_uris:
+            return _changed_meanwhile(self, changed_uris)
         if unfit:
             return file_schema.unfit(unfit)
         late = [uri for uri in files if self._has_late_folder(uri)]
         return _late_folder(self, late) if late else None
 
     def misfits(self, uri: str) -> list[str]:
-        found = file_schema.misfits(listing.local(uri) or uri, self.spec_of(uri), self.run.place)
-        return [f"{self.some([uri])}: {what}" for what in found]
+        faults = file_schema.misfits(listing.local(uri) or uri, self.spec_of(uri), self.run.place)
+        return [f"{self.some([uri])}: {misfit}" for misfit in faults]
 
     def _has_late_folder(self, uri: str) -> bool:
         spec = self.spec_of(uri)
-        known = self.folders.get(spec.name)
-        return known is not None and not set(folder_columns.declared_in([uri], spec, self.run.place)) <= {*known}
+        known_columns = self.folders.get(spec.name)
+        return known_columns is not None and not set(folder_columns.declared_in([uri], spec, self.run.place)) <= {
+            *known_columns
+        }
 
     def _of_batch(self, batch: int) -> Iterator[Logged]:
         for source in file_sources(self.checkpoint) if self.specs else ():
             begin, end = (reaches(self.checkpoint, source, number) for number in (batch - 1, batch))
-            yield from logged(self.checkpoint, source, after=begin, to=end)
+            yield from logged(self.checkpoint, source, after_entry=begin, to=end)
 
     def time_of(self, uri: str, file: Logged) -> int:
         """The time of a file that its rows are of, in milliseconds."""
@@ -128,102 +130,108 @@ def verify(
     nodes = [node for item in model.inputs if item.stream and isinstance(node := run.manifest.nodes[item.node], Source)]
     specs = tuple(node.spec for node in nodes if "max_files_per_trigger" in KINDS[node.spec.format].KEYS)
     of_generation = folder.generation(generation)
-    found = Landed(run, model, session, specs, folder.checkpoint(generation), accepted_times(of_generation), folders)
+    landed = Landed(run, model, session, specs, folder.checkpoint(generation), accepted_times(of_generation), folders)
     if specs:
-        before = dict(found.accepted)
-        _compare(found, reached)
-        if found.accepted != before:
-            folder.save_note(generation, ACCEPTED, found.accepted)
-        _check_unread(found)
-    return found
+        accepted_before = dict(landed.accepted)
+        _compare(landed, reached)
+        if landed.accepted != accepted_before:
+            folder.save_note(generation, ACCEPTED, landed.accepted)
+        _check_unread(landed)
+    return landed
 
 
-def _check_unread(found: Landed) -> None:
+def _check_unread(landed: Landed) -> None:
     """Check the schemas of files that are still to be read: Spark reads others wrong, or with errors of its own."""
-    read: set[str] | None = None
+    read_uris: set[str] | None = None
     unfit: list[str] = []
-    for spec in found.specs:
+    for spec in landed.specs:
         if not file_schema.is_in_files(spec):
             continue
-        if read is None:
-            logs = (logged(found.checkpoint, source) for source in file_sources(found.checkpoint))
-            read = {local_paths.decoded(file.uri) for log in logs for file in log}
-        for file in listing.listed(found.session, spec, found.run.place):
-            if file.uri not in read:
-                unfit += found.misfits(file.uri)
-                found.fitting.add((file.uri, file.modified))
+        if read_uris is None:
+            logs = (logged(landed.checkpoint, source) for source in file_sources(landed.checkpoint))
+            read_uris = {local_paths.decoded(file.uri) for log in logs for file in log}
+        for file in listing.listed(landed.session, spec, landed.run.place):
+            if file.uri not in read_uris:
+                unfit += landed.misfits(file.uri)
+                landed.fitting.add((file.uri, file.modified))
     if unfit:
         raise file_schema.unfit(unfit)
 
 
-def _compare(found: Landed, reached: int | None) -> None:
-    last = spark_checkpoint.last_committed(found.checkpoint)
-    written = max((batch for batch in (last, reached) if batch is not None), default=None)
-    there = _Times(found)
-    missing: list[str] = []
-    gone: dict[int, str] = {}
-    changed: dict[str, list[tuple[str, int, int]]] = {}
-    for source in file_sources(found.checkpoint):
-        read_to, written_to = (reaches(found.checkpoint, source, batch) for batch in (last, written))
-        one = compared(logged(found.checkpoint, source), found.accepted, there.of, read_to, written_to)
-        missing += one.missing
-        for uri, noted in one.gone:
-            gone.setdefault(noted, uri)
-        for file in one.changed:
-            changed.setdefault(found.spec_of(file[0]).name, []).append(file)
+def _compare(landed: Landed, reached: int | None) -> None:
+    last = spark_checkpoint.last_committed(landed.checkpoint)
+    newest_batch = max((batch for batch in (last, reached) if batch is not None), default=None)
+    current_times = _Times(landed)
+    missing_uris: list[str] = []
+    gone_by_time: dict[int, str] = {}
+    changed_by_source: dict[str, list[tuple[str, int, int]]] = {}
+    for source in file_sources(landed.checkpoint):
+        read_to, written_to = (reaches(landed.checkpoint, source, batch) for batch in (last, newest_batch))
+        comparison = compared(
+            logged(landed.checkpoint, source), landed.accepted, current_times.modified_at, read_to, written_to
+        )
+        missing_uris += comparison.missing
+        for uri, noted in comparison.deleted:
+            gone_by_time.setdefault(noted, uri)
+        for file in comparison.changed:
+            changed_by_source.setdefault(landed.spec_of(file[0]).name, []).append(file)
         # Nothing of them is in the table: they are read as they are now.
-        found.accepted |= one.unwritten
-    if missing:
-        raise StateError.of((missing_files(found.model, found.run.place.root, missing),))
-    for spec in found.specs:
-        if files := changed.pop(spec.name, None):
-            _heed_changed(found, spec, files)
-    if gone:
-        _heed_renamed(found, gone)
+        landed.accepted |= comparison.unwritten
+    if missing_uris:
+        raise StateError.from_diagnostics((missing_files(landed.model, landed.run.place.root, missing_uris),))
+    for spec in landed.specs:
+        if files := changed_by_source.pop(spec.name, None):
+            _report_changed(landed, spec, files)
+    if gone_by_time:
+        _warn_of_renamed(landed, gone_by_time)
 
 
-def _heed_changed(found: Landed, spec: SourceSpec, files: list[tuple[str, int, int]]) -> None:
-    fault = changed_files(found.model, spec, found.run.place.root, files)
+def _report_changed(landed: Landed, spec: SourceSpec, files: list[tuple[str, int, int]]) -> None:
+    fault = changed_files(landed.model, spec, landed.run.place.root, files)
     if fault.is_error:
-        raise StateError.of((fault,))
-    found.run.emit(Diagnosed(fault))
+        raise StateError.from_diagnostics((fault,))
+    landed.run.emit(Diagnosed(fault))
 
 
-def _heed_renamed(found: Landed, gone: Mapping[int, str]) -> None:
-    """Warn of new files with the time of one that was read and is gone; `gone` are those by their time.
+def _warn_of_renamed(landed: Landed, gone_by_time: Mapping[int, str]) -> None:
+    """Warn of new files with the time of one that was read and is gone; `gone_by_time` are those by their time.
 
     Spark's log has no sizes, so the time to the millisecond is all there is to know a file by.
     """
-    known = {
+    known_uris = {
         local_paths.decoded(f.uri)
-        for source in file_sources(found.checkpoint)
-        for f in logged(found.checkpoint, source)
+        for source in file_sources(landed.checkpoint)
+        for f in logged(landed.checkpoint, source)
     }
-    for spec in found.specs:
-        files = listing.listed(found.session, spec, found.run.place)
-        new = [(file.uri, gone[file.modified]) for file in files if file.modified in gone and file.uri not in known]
+    for spec in landed.specs:
+        files = listing.listed(landed.session, spec, landed.run.place)
+        new = [
+            (file.uri, gone_by_time[file.modified])
+            for file in files
+            if file.modified in gone_by_time and file.uri not in known_uris
+        ]
         if new:
-            shown = ", ".join(f"{found.some([uri])} (was {found.some([old])})" for uri, old in new[:_SHOWN])
+            examples = ", ".join(f"{landed.some([uri])} (was {landed.some([old])})" for uri, old in new[:_SHOWN])
             more = f" and {len(new) - _SHOWN:,} more" if len(new) > _SHOWN else ""
             message = (
                 f"{number(len(new), 'file')} of '{spec.name}' {'has' if len(new) == 1 else 'have'} the modification "
-                f"time of a file that was read and no longer exists: {shown}{more}; if it was renamed, its rows "
+                f"time of a file that was read and no longer exists: {examples}{more}; if it was renamed, its rows "
                 "are read twice"
             )
             hint = (
                 "Do not rename files that were read: a stream identifies files by name. To remove duplicates, "
-                f"rebuild the table: engine build -f -s {found.model.name}"
+                f"rebuild the table: engine build -f -s {landed.model.name}"
             )
-            found.warn("file-renamed", message, hint)
+            landed.warn("file-renamed", message, hint)
 
 
-def _late_folder(found: Landed, uris: list[str]) -> RunError:
-    message = f"{found.some(uris)} landed in a folder whose name is a column, as the first file, while the query began"
+def _late_folder(landed: Landed, uris: list[str]) -> RunError:
+    message = f"{landed.some(uris)} landed in a folder whose name is a column, as the first file, while the query began"
     return RunError("source-unreadable", message, "Nothing of the micro-batch was written; build again.")
 
 
-def _changed_meanwhile(found: Landed, uris: list[str]) -> RunError:
-    message = f"{number(len(uris), 'file')} changed while being read: {found.some(uris)}"
+def _changed_meanwhile(landed: Landed, uris: list[str]) -> RunError:
+    message = f"{number(len(uris), 'file')} changed while being read: {landed.some(uris)}"
     hint = (
         "Nothing of the micro-batch was written; build again. Write each file under a name that starts with '_' or "
         "'.', and rename it when it is complete."
@@ -234,18 +242,18 @@ def _changed_meanwhile(found: Landed, uris: list[str]) -> RunError:
 class _Times:
     """The times of files as they are now; a place that is not on this machine is listed once."""
 
-    def __init__(self, found: Landed) -> None:
-        self._found = found
+    def __init__(self, landed: Landed) -> None:
+        self._landed = landed
         self._elsewhere: dict[str, int] | None = None
 
-    def of(self, uri: str) -> int | None:
+    def modified_at(self, uri: str) -> int | None:
         """Milliseconds since 1970; None if there is no such file."""
         path = listing.local(uri)
         if path is not None:
             return modified(path)
         if self._elsewhere is None:
-            found = self._found
-            files = (listing.listed(found.session, spec, found.run.place) for spec in found.specs)
+            landed = self._landed
+            files = (listing.listed(landed.session, spec, landed.run.place) for spec in landed.specs)
             self._elsewhere = {file.uri: file.modified for some in files for file in some}
         return self._elsewhere.get(uri)
 

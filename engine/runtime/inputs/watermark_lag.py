@@ -43,8 +43,8 @@ _HINT = (
 )
 _DAY_MILLIS = SECONDS["day"] * 1000
 _AHEAD_HINT = (
-    "Correct the times, or set max_future: 1 hour beside its watermark, which makes bad records of such rows "
-    "(on_bad_record says what becomes of them); then compute it again: engine build -s {0} --full-refresh."
+    "Correct the times, or set max_future: 1 hour next to its watermark, which turns such rows into bad records "
+    "(handled by on_bad_record); then recompute the table: engine build -s {0} --full-refresh."
 )
 
 
@@ -63,8 +63,8 @@ class Timed:
 
 def timed(model: Model) -> tuple[Timed, ...]:
     marked = [(item, item.watermark) for item in model.inputs if item.stream and item.watermark]
-    found = tuple(Timed(item.name, item.view, duration_seconds(mark.delay)) for item, mark in marked)
-    return found if len(found) > 1 else ()
+    timed_inputs = tuple(Timed(item.name, item.view, duration_seconds(mark.delay)) for item, mark in marked)
+    return timed_inputs if len(timed_inputs) > 1 else ()
 
 
 def observed(frame: DataFrame, item: Timed, column: str) -> DataFrame:
@@ -78,34 +78,33 @@ class EventTimes:
     """The newest event time of each input.
 
     Attributes:
-        before: by input, what earlier builds knew: its newest event time, and when that came.
+        earlier_times: by input, what earlier builds knew: its newest event time, and when that came.
         newest: by view, what this run has seen.
     """
 
     inputs: tuple[Timed, ...]
-    before: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    earlier_times: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     newest: dict[str, datetime] = field(default_factory=dict)
 
     def see(self, record: Mapping[str, Any]) -> None:
-        told = record.get("observedMetrics") or {}
+        metrics = record.get("observedMetrics") or {}
         for item in self.inputs:
-            micros = (told.get(item.observation) or {}).get(_NEWEST)
+            micros = (metrics.get(item.observation) or {}).get(_NEWEST)
             if micros is not None:
                 at = moment(int(micros))
                 self.newest[item.view] = max(at, self.newest.get(item.view, at))
 
     def by_name(self) -> dict[str, str | None]:
-        """The newest event time of this run by input; None: it had no row."""
         return {item.name: _text(self.newest[item.view]) if item.view in self.newest else None for item in self.inputs}
 
-    def known(self) -> dict[str, dict[str, str]]:
-        now = datetime.now(UTC).isoformat(timespec="seconds")
-        known = {name: dict(said) for name, said in self.before.items()}
+    def merged_times(self) -> dict[str, dict[str, str]]:
+        came = datetime.now(UTC).isoformat(timespec="seconds")
+        times = {name: dict(earlier) for name, earlier in self.earlier_times.items()}
         for item in self.inputs:
             at = self.newest.get(item.view)
-            if at is not None and _text(at) > known.get(item.name, {}).get(_NEWEST, ""):
-                known[item.name] = {_NEWEST: _text(at), "came": now}
-        return known
+            if at is not None and _text(at) > times.get(item.name, {}).get(_NEWEST, ""):
+                times[item.name] = {_NEWEST: _text(at), "came": came}
+        return times
 
     def held_back(self, model: Model, watermark: str | None, waiting: int, policy: str) -> Diagnostic | None:
         """The warning that an input holds back the others, if one does.
@@ -115,26 +114,26 @@ class EventTimes:
         """
         if not waiting or policy != "min" or not self.newest:
             return None
-        own = {v.view: self.newest[v.view].timestamp() - v.delay for v in self.inputs if v.view in self.newest}
-        last = min(self.inputs, key=lambda item: own.get(item.view, float("-inf")))
-        others = [at for view, at in own.items() if view != last.view]
-        if last.view in own and min(others) - own[last.view] <= last.delay:
+        positions = {v.view: self.newest[v.view].timestamp() - v.delay for v in self.inputs if v.view in self.newest}
+        last = min(self.inputs, key=lambda item: positions.get(item.view, float("-inf")))
+        other_positions = [at for view, at in positions.items() if view != last.view]
+        if last.view in positions and min(other_positions) - positions[last.view] <= last.delay:
             return None
         stands = f"at {_short(watermark)}" if watermark else "not set yet"
-        ahead = max((i for i in self.inputs if i.view in own and i is not last), key=lambda i: own[i.view])
+        ahead = max((i for i in self.inputs if i.view in positions and i is not last), key=lambda i: positions[i.view])
         message = (
-            f"'{last.name}' holds back the watermark of '{model.name}', which is {stands}: {self._why(last)}; "
+            f"'{last.name}' holds back the watermark of '{model.name}', which is {stands}: {self._lag_reason(last)}; "
             f"'{ahead.name}' is at {_short(_text(self.newest[ahead.view]))}"
         )
         return Diagnostic("watermark-held", message, _HINT.format(last.name), Level.WARNING, model.name)
 
-    def _why(self, item: Timed) -> str:
+    def _lag_reason(self, item: Timed) -> str:
         if item.view in self.newest:
             return f"its newest event time is {_short(_text(self.newest[item.view]))}"
-        if (known := self.before.get(item.name)) is None:
+        if (earlier := self.earlier_times.get(item.name)) is None:
             return "it has had no rows so far"
-        came = _short(known.get("came", ""))
-        return f"it had no rows in this build; its newest event time, {_short(known.get(_NEWEST, ''))}, came {came}"
+        came = _short(earlier.get("came", ""))
+        return f"it had no rows in this build; its newest event time, {_short(earlier.get(_NEWEST, ''))}, came {came}"
 
 
 def ahead_of_clock(model: Model, watermark: str | None, now: datetime) -> Diagnostic | None:

@@ -25,7 +25,7 @@ from engine.plan.deployed.state_folder import next_state, table_state
 from engine.runtime.quality import quarantine
 from engine.runtime.sinks import deleted_keys
 from engine.runtime.spark_support.spark_errors import spark_exceptions, summary
-from engine.secrets import scrub
+from engine.secrets.scrubber import scrub
 from engine.state import checkpoint as spark_checkpoint
 
 if TYPE_CHECKING:
@@ -40,13 +40,12 @@ AGE = ("history.expire.max-snapshot-age-ms", 5 * _DAY * 1000)
 RETAIN = ("history.expire.min-snapshots-to-keep", 1)
 
 
-def number_of(table: TableFacts, known: tuple[str, int]) -> int:
+def number_of(table: TableFacts, name_and_default: tuple[str, int]) -> int:
     """Return a property of a table that is a number.
 
-    Raises:
-        RunError: `maintenance-skipped`: it is something else; Iceberg would fail on it, too.
+    Raises RunError: `maintenance-skipped`: it is something else; Iceberg would fail on it, too.
     """
-    name, default = known
+    name, default = name_and_default
     value = table.properties.get(name, str(default))
     try:
         return int(value)
@@ -57,31 +56,31 @@ def number_of(table: TableFacts, known: tuple[str, int]) -> int:
 
 
 def relations_of(model: Model) -> tuple[Relation, ...]:
-    beside = (quarantine.SUFFIX, deleted_keys.SUFFIX)
-    return (model.relation, *(replace(model.relation, name=model.relation.name + suffix) for suffix in beside))
+    suffixes = (quarantine.SUFFIX, deleted_keys.SUFFIX)
+    return (model.relation, *(replace(model.relation, name=model.relation.name + suffix) for suffix in suffixes))
 
 
 def needed_snapshots(
     manifest: Manifest, target: Target, model: Model, relation: Relation, table: TableFacts
 ) -> dict[str, SnapshotFacts]:
-    needed: dict[str, SnapshotFacts | None] = {WRITTEN: _last_written(target, model, relation, table)}
+    by_tag: dict[str, SnapshotFacts | None] = {WRITTEN: _last_written(target, model, relation, table)}
     by_id = {snapshot.id: snapshot for snapshot in table.history}
     for reader in manifest.models:
         if relation != model.relation and not reader.streaming:
             continue
-        read = _positions(target, reader) if reader.streaming else _computed_from(target, reader, model)
-        positions = [by_id[i] for i in read if i in by_id]
+        snapshot_ids = _positions(target, reader) if reader.streaming else _computed_from(target, reader, model)
+        positions = [by_id[i] for i in snapshot_ids if i in by_id]
         if positions:
-            needed[READ + reader.name] = min(positions, key=lambda snapshot: snapshot.at)
-    return {tag: snapshot for tag, snapshot in needed.items() if snapshot is not None}
+            by_tag[READ + reader.name] = min(positions, key=lambda snapshot: snapshot.at)
+    return {tag: snapshot for tag, snapshot in by_tag.items() if snapshot is not None}
 
 
-def not_after(table: TableFacts, needed: Collection[SnapshotFacts]) -> float:
+def not_after(table: TableFacts, needed_snapshots: Collection[SnapshotFacts]) -> float:
     """Return the time in ms before which snapshots may expire so that some and all after them stay; infinite: of none.
 
     A clock that was set back makes a snapshot older than its parent, by up to a minute (Iceberg rejects more).
     """
-    ids = {snapshot.id for snapshot in needed}
+    ids = {snapshot.id for snapshot in needed_snapshots}
     oldest = max((index for index, snapshot in enumerate(table.history) if snapshot.id in ids), default=-1)
     return min((snapshot.at for snapshot in table.history[: oldest + 1]), default=math.inf)
 
@@ -155,19 +154,19 @@ def _expire(run: Run, model: Model, relation: Relation) -> None:
     allowed = _allowed_by_age(table, int(time.time() * 1000))
     if _older(table, allowed, retain) < _WORTH:
         return
-    needed = needed_snapshots(run.manifest, run.target, model, relation, table)
-    before = int(min(allowed, not_after(table, needed.values())))
-    if (count := _older(table, before, retain)) >= _WORTH:
-        maintenance_procedures.expire_here(run.spark.newSession(), relation, before, retain)
+    by_tag = needed_snapshots(run.manifest, run.target, model, relation, table)
+    expire_before = int(min(allowed, not_after(table, by_tag.values())))
+    if (count := _older(table, expire_before, retain)) >= _WORTH:
+        maintenance_procedures.expire_here(run.spark.newSession(), relation, expire_before, retain)
         _log.info("expired %d snapshots of %s", count, relation)
 
 
-def _allowed_by_age(table: TableFacts, now: int) -> int:
-    old = now - number_of(table, AGE)
+def _allowed_by_age(table: TableFacts, now_ms: int) -> int:
+    old = now_ms - number_of(table, AGE)
     if AGE[0] in table.properties or len(table.history) <= MOST_SNAPSHOTS:
         return old
-    return max(old, min(table.history[MOST_SNAPSHOTS - 1].at, now - _HOUR_MS))
+    return max(old, min(table.history[MOST_SNAPSHOTS - 1].at, now_ms - _HOUR_MS))
 
 
-def _older(table: TableFacts, before: int, retain: int) -> int:
-    return sum(snapshot.at < before for snapshot in table.history[retain:])
+def _older(table: TableFacts, expire_before: int, retain: int) -> int:
+    return sum(snapshot.at < expire_before for snapshot in table.history[retain:])

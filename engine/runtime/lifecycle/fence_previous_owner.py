@@ -22,8 +22,8 @@ def raise_fences(run: Run, models: Iterable[Model]) -> None:
         lease, relation = run.state(model).lease, model.relation
         if lease is None or lease.fenced:
             continue
-        ours = re.compile(re.escape(relation.name) + _BESIDE)
-        names = sorted(name for name in run.lake.names(relation.schema) if ours.fullmatch(name))
+        own_name = re.compile(re.escape(relation.name) + _BESIDE)
+        names = sorted(name for name in run.lake.names(relation.schema) if own_name.fullmatch(name))
         tables = (Relation(relation.catalog, relation.schema, name) for name in names)
         raise_fence(run.spark, [table.sql for table in tables], lease)
         # Behind the fence: what Spark has written for a commit that was made by then is there, or comes again.

@@ -62,19 +62,18 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
-def keep_previous(run: Run, model: Model, session: SparkSession, table: TableFacts | None) -> None:
+def keep_replaced_generation(run: Run, model: Model, session: SparkSession, table: TableFacts | None) -> None:
     """Keep the generation of a table that is about to be replaced, in place of those that were kept before.
 
     `run`: that holds the lock of the table.
 
-    Raises:
-        StateError: `lease-lost`; nothing was changed.
+    Raises StateError: `lease-lost`; nothing was changed.
     """
     folder = run.state(model)
     state, seconds = folder.load(), kept_seconds(model)
     published = state is not None and state.phase is Phase.PUBLISHED and state.query_id is not None
-    ours = table is not None and state is not None and table.uuid == state.uuid
-    if state is None or not published or not ours or not seconds:
+    is_own = table is not None and state is not None and table.uuid == state.uuid
+    if state is None or not published or not is_own or not seconds:
         discard_others(folder, 0)
         return
     version = keep_version(session, model.relation.sql, seconds, fence_of(run.lease_marker(model)))
@@ -88,51 +87,51 @@ def staging(model: Model, generation: int) -> Relation:
     return Relation(relation.catalog, relation.schema, f"{relation.name}__g{generation}")
 
 
-def settle(model: Model, folder: TableState, lake_now: Lake) -> None:
+def settle_interrupted_refresh(model: Model, folder: TableState, lake_now: Lake) -> None:
     """End a refresh that was killed: with its marker in the table the generation is the table's, else it goes.
 
     What a kill left of generations before goes in any case: a reader that has read nothing would keep its snapshots.
     Needs no JVM; the staging table goes with the next start of the model (`clear_staging`).
     """
     discard_expired(folder)
-    pending = folder.pending()
-    if pending is None:
-        known = folder.load()
-        folder.discard_before(known.generation if known is not None else 0)
-        if begun_refresh(folder, known) is None:
+    pending_state = folder.unpublished()
+    if pending_state is None:
+        state = folder.load()
+        folder.discard_before(state.generation if state is not None else 0)
+        if begun_refresh(folder, state) is None:
             folder.journal.end(Refresh)
         return
     table = lake_now.table(model.relation.schema, model.relation.name)
-    done = published_refresh(model, pending, table)
-    if done is not None:
-        _record(model, folder, done)
+    published_state = published_refresh(model, pending_state, table)
+    if published_state is not None:
+        _record_published(model, folder, published_state)
     else:
-        folder.discard(pending.generation)
+        folder.discard(pending_state.generation)
 
 
 def clear_staging(run: Run, model: Model, session: SparkSession) -> None:
     """Drop the staging tables that refreshes left behind when they were killed; others of such names stay."""
     relation, folder = model.relation, run.state(model)
-    ours = re.compile(re.escape(relation.name) + r"__g(\d+)")
+    staging_name = re.compile(re.escape(relation.name) + r"__g(\d+)")
     for name in run.lake.names(relation.schema):
-        match = ours.fullmatch(name)
+        match = staging_name.fullmatch(name)
         facts = run.lake.table(relation.schema, name) if match else None
         if match is None or facts is None:
             continue
         number = int(match[1])
-        if ownership.made_beside(model, folder, name, facts.properties, state_folder.STAGING, number):
+        if ownership.is_table_beside(model, folder, name, facts.properties, state_folder.STAGING, number):
             lake.drop_table(session, staging(model, number).sql)
 
 
-def begin(model: Model, folder: TableState, frame: DataFrame, table: TableFacts | None) -> ModelState:
+def begin_generation(model: Model, folder: TableState, frame: DataFrame, table: TableFacts | None) -> ModelState:
     # Brings sqlglot, which a run with nothing to do does not need.
     from engine.runtime.sinks import table_setup
 
     generation = generations.next_number(folder, table)
     if folder.lease is not None:
         folder.lease.check()
-    if (begun := folder.journal.begun(Refresh)) is not None:
-        folder.journal.begin(structs.replace(begun, attempt=generation))
+    if (refresh_note := folder.journal.open_operation(Refresh)) is not None:
+        folder.journal.begin(structs.replace(refresh_note, attempt=generation))
     # A kill may have left half a checkpoint of that number.
     folder.discard(generation)
     state = table_setup.make(model, staging(model, generation), generation, folder, frame)
@@ -156,16 +155,16 @@ def publish(
     from engine.runtime.sinks import table_setup
 
     source = source or staging(model, state.generation)
-    made = run.lake.table(source.schema, source.name)
-    marked = generations.committed_batch(made.history, state) if made is not None else None
+    source_facts = run.lake.table(source.schema, source.name)
+    marked = generations.committed_batch(source_facts.history, state) if source_facts is not None else None
     state = replace(state, batch=max((b for b in (marked, state.batch) if b is not None), default=None))
-    snapshot = made.snapshot if made is not None else None
+    snapshot = source_facts.snapshot if source_facts is not None else None
     as_of = f" VERSION AS OF {snapshot}" if snapshot is not None else ""
     rows = session.sql(f"SELECT * FROM {source.sql}{as_of}")  # noqa: S608 - names of ours
     markers = run.markers(model, state, generations.NO_BATCH if state.batch is None else state.batch)
-    replaced = run.lake.table(model.relation.schema, model.relation.name)
-    keep_previous(run, model, session, replaced)
-    if replaced is None:
+    replaced_table = run.lake.table(model.relation.schema, model.relation.name)
+    keep_replaced_generation(run, model, session, replaced_table)
+    if replaced_table is None:
         # A view that was the model's (it was checked when the rebuild began) goes last.
         view_writer.drop_view(session, model.relation.sql)
         kill_points.reach("exchanging", model.name)
@@ -173,20 +172,19 @@ def publish(
     if model.write.unique_key:
         without_lost_partitions(session, lake.load(session, model.relation.sql))
     uuid = lake.table_uuid(session, model.relation.sql)
-    return _record(model, folder, as_published(model, state, uuid, commit.snapshot))
+    return _record_published(model, folder, as_published(model, state, uuid, commit.snapshot))
 
 
-def _record(model: Model, folder: TableState, done: ModelState) -> ModelState:
-    """Note that a generation is published; the older ones go, except one that is kept."""
-    folder.save(done)
+def _record_published(model: Model, folder: TableState, published_state: ModelState) -> ModelState:
+    folder.save(published_state)
     folder.journal.end(Refresh)
-    folder.discard_before(done.generation)
+    folder.discard_before(published_state.generation)
     kill_points.reach("noted", model.name)
-    return done
+    return published_state
 
 
 def note_refreshes(
-    target: Target, models: Sequence[Model], plan: Plan, deployed: Deployed, said: PlanOptions
+    target: Target, models: Sequence[Model], plan: Plan, deployed: Deployed, options: PlanOptions
 ) -> frozenset[str]:
     """Note which tables a run rebuilds, and forget what the user discards.
 
@@ -195,22 +193,24 @@ def note_refreshes(
     new: set[str] = set()
     at = time_text(int(time.time()) * 1000)
     for model in reversed(models):
-        known, kind = deployed.models[model.id], plan.actions[model.id].kind
+        deployed_model, kind = deployed.models[model.id], plan.actions[model.id].kind
         if kind is not ActionKind.REFRESH:
-            if known.refresh is not None and (said.discard_refresh or kind is ActionKind.RESET):
+            if deployed_model.refresh is not None and (options.discard_refresh or kind is ActionKind.RESET):
                 table_state(target, model).journal.end(Refresh)
-        elif known.state is not None or known.table is not None or known.view is not None:
-            published = known.state is not None and known.state.phase is Phase.PUBLISHED
-            before = known.state.generation if known.state is not None and published else 0
-            begun = known.refresh or Refresh(at, before=before)
-            accept = tuple(dict.fromkeys((*begun.accept, *said.accept)))
-            table_state(target, model).journal.begin(structs.replace(begun, accept=accept))
-            if known.refresh is None:
+        elif deployed_model.state is not None or deployed_model.table is not None or deployed_model.view is not None:
+            published = deployed_model.state is not None and deployed_model.state.phase is Phase.PUBLISHED
+            earlier_generation = (
+                deployed_model.state.generation if deployed_model.state is not None and published else 0
+            )
+            refresh_note = deployed_model.refresh or Refresh(at, before=earlier_generation)
+            accept = tuple(dict.fromkeys((*refresh_note.accept, *options.accept)))
+            table_state(target, model).journal.begin(structs.replace(refresh_note, accept=accept))
+            if deployed_model.refresh is None:
                 new.add(model.id)
     return frozenset(new)
 
 
-def forget_untouched(
+def forget_skipped_refreshes(
     target: Target, manifest: Manifest, plan: Plan, noted: Collection[str], skipped: Collection[str]
 ) -> None:
     parents = {node: manifest.parents(node) for node in manifest.order}
@@ -223,14 +223,16 @@ def forget_untouched(
             table_state(target, model).journal.end(Refresh)
 
 
-def tell_resumed(emit: Emit, models: Iterable[Model], plan: Plan, deployed: Deployed, said: PlanOptions) -> None:
-    begun = {
+def report_resumed_refreshes(
+    emit: Emit, models: Iterable[Model], plan: Plan, deployed: Deployed, options: PlanOptions
+) -> None:
+    begun_at = {
         model.name: refresh.at
         for model in models
         if plan.actions[model.id].kind is ActionKind.REFRESH and (refresh := deployed.models[model.id].refresh)
     }
-    if begun and not said.full_refresh:
-        names = ", ".join(f"'{name}'" for name in begun)
-        message = f"the full refresh of {min(begun.values())} (UTC) was not finished; it continues with {names}"
+    if begun_at and not options.full_refresh:
+        names = ", ".join(f"'{name}'" for name in begun_at)
+        message = f"the full refresh of {min(begun_at.values())} (UTC) was not finished; it continues with {names}"
         hint = "To discard it and continue with the tables as they are: engine build --discard-refresh"
         emit(Diagnosed(Diagnostic("refresh-unfinished", message, hint, Level.NOTE)))

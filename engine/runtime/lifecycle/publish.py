@@ -31,7 +31,6 @@ from engine.state.operations import Refresh
 
 
 def branch_of(model: Model) -> str | None:
-    """The branch that a model's micro-batches are committed to; None: main."""
     return STAGED if waits(model) else None
 
 
@@ -40,8 +39,7 @@ def as_written(run: Run, model: Model, back_to: int | None = None) -> TableFacts
 
     `back_to`: a snapshot that should be in its history, also if it has expired.
 
-    Raises:
-        StateError: `staged-rows`: rows wait, and the model does not make them wait any more; `publish-diverged`.
+    Raises StateError: `staged-rows`: rows wait, and the model does not make them wait any more; `publish-diverged`.
     """
     table = run.lake.table(model.relation.schema, model.relation.name, STAGED, back_to)
     if table is None or STAGED not in table.branches:
@@ -51,14 +49,9 @@ def as_written(run: Run, model: Model, back_to: int | None = None) -> TableFacts
 
 
 def _check(run: Run, model: Model, table: TableFacts) -> None:
-    """Check that the staged rows can be published.
-
-    Raises:
-        StateError: `staged-rows`, `publish-diverged`.
-    """
     main = run.lake.table(model.relation.schema, model.relation.name)
     if (fault := staged_fault(model, table, main)) is not None:
-        raise StateError.of((fault,))
+        raise StateError.from_diagnostics((fault,))
 
 
 def publish(run: Run, model: Model) -> int | None:
@@ -71,9 +64,9 @@ def publish(run: Run, model: Model) -> int | None:
         StateError: `publish-diverged`.
     """
     folder = run.state(model)
-    pending = _whole(folder)
-    if pending is not None:
-        return full_refresh.publish(run, model, folder, run.spark.newSession(), pending).snapshot
+    staged_state = _staged_refresh(folder)
+    if staged_state is not None:
+        return full_refresh.publish(run, model, folder, run.spark.newSession(), staged_state).snapshot
     relation = model.relation
     table = run.lake.table(relation.schema, relation.name, STAGED)
     if table is None or STAGED not in table.branches:
@@ -88,21 +81,20 @@ def publish(run: Run, model: Model) -> int | None:
 
 
 def _note_table(run: Run, model: Model, folder: TableState) -> None:
-    state, there = folder.load(), run.lake.table(model.relation.schema, model.relation.name)
-    if state is not None and there is not None:
-        folder.save(replace(state, made=there.made))
+    state, table = folder.load(), run.lake.table(model.relation.schema, model.relation.name)
+    if state is not None and table is not None:
+        folder.save(replace(state, made=table.shape))
 
 
-def _whole(folder: TableState) -> ModelState | None:
-    pending = folder.pending()
-    return pending if pending is not None and pending.phase is Phase.STAGED else None
+def _staged_refresh(folder: TableState) -> ModelState | None:
+    pending_state = folder.unpublished()
+    return pending_state if pending_state is not None and pending_state.phase is Phase.STAGED else None
 
 
-def waiting(run: Run, model: Model) -> str | None:
-    """What gives the rows of a model that wait, as SQL reads it; None: none do."""
-    pending = _whole(run.state(model))
-    if pending is not None:
-        return full_refresh.staging(model, pending.generation).sql
+def staged_rows(run: Run, model: Model) -> str | None:
+    staged_state = _staged_refresh(run.state(model))
+    if staged_state is not None:
+        return full_refresh.staging(model, staged_state.generation).sql
     relation = model.relation
     table = run.lake.table(relation.schema, relation.name, STAGED)
     if table is None or STAGED not in table.branches:
@@ -111,46 +103,46 @@ def waiting(run: Run, model: Model) -> str | None:
     return f"{relation.sql} VERSION AS OF {table.snapshot}"
 
 
-def apart(run: Run, model: Model) -> bool:
+def is_staged_beside(run: Run, model: Model) -> bool:
     """Whether the new content of a batch table waits beside it: descriptions of that are not those of the table."""
-    return waits(model) and not model.streaming and waiting(run, model) is not None
+    return waits(model) and not model.streaming and staged_rows(run, model) is not None
 
 
-def reading_what_waits(run: Run, test: DataTest) -> str:
+def with_staged_rows(run: Run, test: DataTest) -> str:
     text = test.sql
     for model_id in test.depends_on:
         model = run.manifest.nodes[model_id]
         if isinstance(model, Model) and waits(model):
-            found = waiting(run, model)
-            text = text.replace(model.relation.sql, found) if found is not None else text
+            rows_sql = staged_rows(run, model)
+            text = text.replace(model.relation.sql, rows_sql) if rows_sql is not None else text
     return text
 
 
 @dataclass(slots=True)
 class Gates:
-    """What the tests of one run say about the staged rows; `chosen`: those of the run that have not ended, by model."""
+    """The tests of one run that decide on staged rows; `remaining_tests`: those that have not ended, by model."""
 
     run: Run
     deciding: Mapping[str, frozenset[str]]
-    chosen: dict[str, set[str]]
+    remaining_tests: dict[str, set[str]]
     passed: set[str] = field(default_factory=set)
     _rebuilt: list[str] = field(default_factory=list)
     _guard: threading.Lock = field(default_factory=threading.Lock)
 
     def built(self, model: Model) -> tuple[Diagnostic, ...]:
-        if model.id not in self.deciding or self.chosen[model.id]:
+        if model.id not in self.deciding or self.remaining_tests[model.id]:
             return ()
         return self._decide(model)
 
     def tested(self, test: DataTest, status: Status) -> tuple[Diagnostic, ...]:
         with self._guard:
-            left = self.chosen.get(test.model, set())
-            if test.id not in left:
+            remaining = self.remaining_tests.get(test.model, set())
+            if test.id not in remaining:
                 return ()
-            left.discard(test.id)
+            remaining.discard(test.id)
             if status is Status.PASS:
                 self.passed.add(test.id)
-            last = not left
+            last = not remaining
         model = self.run.manifest.nodes[test.model]
         return self._decide(model) if last and isinstance(model, Model) else ()
 
@@ -160,21 +152,21 @@ class Gates:
             lake.drop_table(self.run.spark, relation)
 
     def _decide(self, model: Model) -> tuple[Diagnostic, ...]:
-        missing = sorted(self.deciding[model.id] - self.passed)
-        if not missing:
-            if (pending := _whole(self.run.state(model))) is not None:
-                self._rebuilt.append(full_refresh.staging(model, pending.generation).sql)
+        missing_tests = sorted(self.deciding[model.id] - self.passed)
+        if not missing_tests:
+            if (staged_state := _staged_refresh(self.run.state(model))) is not None:
+                self._rebuilt.append(full_refresh.staging(model, staged_state.generation).sql)
             publish(self.run, model)
             return ()
-        rows = waiting(self.run, model)
-        if not self.run.stop.is_set() and _whole(self.run.state(model)) is not None:
+        rows = staged_rows(self.run, model)
+        if not self.run.stop.is_set() and _staged_refresh(self.run.state(model)) is not None:
             # It is dropped by the next build, which continues with the table as it is.
             self.run.state(model).journal.end(Refresh)
-        return (_held(model, missing, rows),) if rows is not None else ()
+        return (_held_diagnostic(model, missing_tests, rows),) if rows is not None else ()
 
 
-def _held(model: Model, missing: Iterable[str], rows: str) -> Diagnostic:
-    names = ", ".join(map(shown_name, missing))
+def _held_diagnostic(model: Model, missing_tests: Iterable[str], rows: str) -> Diagnostic:
+    names = ", ".join(map(shown_name, missing_tests))
     message = (
         f"'{model.name}' was not published, and readers still see the previous rows; tests that failed or did "
         f"not run: {names}"
@@ -187,8 +179,8 @@ def _held(model: Model, missing: Iterable[str], rows: str) -> Diagnostic:
 
 
 def gates(run: Run, nodes: Iterable[str]) -> Gates:
-    chosen = set(nodes)
-    models = [m for i in chosen if isinstance(m := run.manifest.nodes[i], Model) and waits(m)]
-    models += decided_by_tests(run.manifest, chosen)
+    selected = set(nodes)
+    models = [m for i in selected if isinstance(m := run.manifest.nodes[i], Model) and waits(m)]
+    models += decided_by_tests(run.manifest, selected)
     decide = {model.id: deciding(run.manifest, model) for model in models}
-    return Gates(run, decide, {model: set(tests & chosen) for model, tests in decide.items()})
+    return Gates(run, decide, {model: set(tests & selected) for model, tests in decide.items()})

@@ -27,26 +27,25 @@ if TYPE_CHECKING:
 
 
 def announce(run: Run, model: Model) -> None:
-    known = run.plan.actions[model.id].comparison
-    if known is not None and known.kind_changed:
-        message = f"{model.relation} is replaced: {'; '.join(known.reasons)}"
+    comparison = run.plan.actions[model.id].comparison
+    if comparison is not None and comparison.kind_changed:
+        message = f"{model.relation} is replaced: {'; '.join(comparison.reasons)}"
         place = Location(model.file)
-        found = Diagnostic(
-            "materialization-changed", message, known.lost, Level.WARNING, node=model.name, location=place
+        diagnostic = Diagnostic(
+            "materialization-changed", message, comparison.discarded, Level.WARNING, node=model.name, location=place
         )
-        run.emit(Diagnosed(found))
+        run.emit(Diagnosed(diagnostic))
 
 
 def kind_changed(run: Run, model: Model) -> bool:
-    known = run.plan.actions[model.id].comparison
-    return known is not None and known.kind_changed
+    comparison = run.plan.actions[model.id].comparison
+    return comparison is not None and comparison.kind_changed
 
 
 def stands_as_view(run: Run, session: SparkSession, model: Model, table: TableFacts | None) -> bool:
     """Return whether a view has the name of a table to be made; only the model's own is dropped, by a full refresh.
 
-    Raises:
-        StateError: `name-taken` if the model did not make it, `state-missing` without a full refresh.
+    Raises StateError: `name-taken` if the model did not make it, `state-missing` without a full refresh.
     """
     if table is not None:
         return False
@@ -55,8 +54,8 @@ def stands_as_view(run: Run, session: SparkSession, model: Model, table: TableFa
         return False
     state = run.state(model).load()
     facts = run.state(model).facts(state) if state is not None else None
-    ours = facts is not None and facts["materialized"] == Materialized.VIEW.value
-    if not ours and properties.get("engine.model") != model.name:
+    is_own = facts is not None and facts["materialized"] == Materialized.VIEW.value
+    if not is_own and properties.get("engine.model") != model.name:
         message = f"{model.relation} is a view that was not made by this model"
         hint = f"Give the model another 'alias', or drop {model.relation} if nobody needs it."
         raise StateError("name-taken", message, hint, node=model.name)
@@ -85,6 +84,6 @@ def clear_table(session: SparkSession, model: Model, state: ModelState | None, t
 
 def clear_deletes(run: Run, session: SparkSession, model: Model) -> None:
     relation = model.relation
-    found = run.lake.table(relation.schema, relation.name + DELETED)
-    if found is not None and found.properties.get("engine.model") == model.name:
+    deleted_keys = run.lake.table(relation.schema, relation.name + DELETED)
+    if deleted_keys is not None and deleted_keys.properties.get("engine.model") == model.name:
         lake.drop_table(session, f"{relation.sql[:-1]}{DELETED}`")

@@ -35,42 +35,44 @@ from engine.times import time_text
 _SHOWN = 200
 
 
-def renewed(run: Run, model: Model, folder: TableState) -> ModelState:
+def state_after_reset(run: Run, model: Model, folder: TableState) -> ModelState:
     """The state of the generation that a reset begins, which is not saved yet.
 
-    Raises:
-        StateError: `name-taken`: the table was not made by the model.
+    Raises StateError: `name-taken`: the table was not made by the model.
     """
     table = publish.as_written(run, model)
-    before = folder.load()
+    earlier_state = folder.load()
     if run.reset is None or table is None:
         raise ValueError(model.name)
-    state_checks.check_ours(model, table, before)
+    state_checks.check_ours(model, table, earlier_state)
     generation = generations.next_number(folder, table)
     # Where the state is lost, the deletes of the generations that are in the table say for which query they count.
-    remembers = (before.remembers or before.query_id) if before else began_by(run, model, table)
-    since = run.plan.actions[model.id].events_from
-    begin = {"at": run.reset.at, **({"events_from": since} if since is not None else {})}
-    made = ModelState(str(model.relation), generation, Phase.PUBLISHED, table.uuid, begin=begin)
+    remembers = (earlier_state.remembers or earlier_state.query_id) if earlier_state else began_by(run, model, table)
+    events_from = run.plan.actions[model.id].events_from
+    start = {"at": run.reset.at, **({"events_from": events_from} if events_from is not None else {})}
+    new_state = ModelState(str(model.relation), generation, Phase.PUBLISHED, table.uuid, begin=start)
     # The rows that are there count: a table that is set back before the first commit is not the one that was reset.
-    return replace(made, snapshot=table.snapshot, remembers=remembers, generation_id=generations.new_id())
+    return replace(new_state, snapshot=table.snapshot, remembers=remembers, generation_id=generations.new_id())
 
 
-def begin(run: Run, model: Model, folder: TableState, state: ModelState) -> None:
-    run.emit(Diagnosed(_told(run, model, folder, folder.load())))
+def begin_reset(run: Run, model: Model, folder: TableState, state: ModelState) -> None:
+    run.emit(Diagnosed(_reset_diagnostic(run, model, folder, folder.load())))
     folder.discard(state.generation)
     folder.save(state)
     folder.discard_before(state.generation)
 
 
-def _told(run: Run, model: Model, folder: TableState, before: ModelState | None) -> Diagnostic:
+def _reset_diagnostic(run: Run, model: Model, folder: TableState, earlier_state: ModelState | None) -> Diagnostic:
     if run.reset is None:
         raise ValueError(model.name)
-    at, offsets = run.reset.at, spark_checkpoint.standing(folder.checkpoint(before.generation)) if before else []
-    shown = str(offsets)[:_SHOWN] if offsets else "what it had read"
-    since = time_text(at) if at is not None else ""
+    at, offsets = (
+        run.reset.at,
+        spark_checkpoint.standing(folder.checkpoint(earlier_state.generation)) if earlier_state else [],
+    )
+    position = str(offsets)[:_SHOWN] if offsets else "the last committed position"
+    since_text = time_text(at) if at is not None else ""
     windows = run.plan.actions[model.id].events_from
-    message = f"'{model.name}' starts again from the first records of its sources; existing keys are written again"
+    message = f"'{model.name}' starts again from the first records of its sources; existing keys are rewritten"
     if windows is not None:
         message = (
             f"'{model.name}' reads its sources again for the windows from {time_text(windows)} (UTC) on, which "
@@ -78,29 +80,31 @@ def _told(run: Run, model: Model, folder: TableState, before: ModelState | None)
         )
     if run.reset.gap:
         message = (
-            f"'{model.name}' continues with data from {since} (UTC) on; data after {shown} and before that is "
+            f"'{model.name}' continues with data from {since_text} (UTC) on; data after {position} and before that is "
             "never read"
         )
-    elif since:
-        message = f"'{model.name}' continues with data from {since} (UTC) on; before the reset it was at {shown}"
-    hint = "Open windows are discarded; a closed one may be written again for late rows."
+    elif since_text:
+        message = (
+            f"'{model.name}' continues with data from {since_text} (UTC) on; before the reset it was at {position}"
+        )
+    hint = "Open windows are discarded; a closed one may be rewritten for late rows."
     hint = hint if model.stateful and windows is None else ""
     return Diagnostic("checkpoint-reset", message, hint, Level.WARNING, node=model.name, location=Location(model.file))
 
 
-def placed(run: Run, model: Model, state: ModelState | None) -> Run:
+def run_from_reset(run: Run, model: Model, state: ModelState | None) -> Run:
     if state is None or not state.begin:
         return run
-    changed: dict[str, Any] = {}
+    moved_sources: dict[str, Any] = {}
     for item in model.inputs:
         node = run.manifest.nodes[item.node]
         if item.stream and isinstance(node, Source):
-            changed[node.id] = replace(node, spec=begun_at(node.spec, state.begin["at"]))
-    nodes = ChainMap(changed, run.manifest.nodes)  # type: ignore[arg-type] # only the first is written to
+            moved_sources[node.id] = replace(node, spec=begun_at(node.spec, state.begin["at"]))
+    nodes = ChainMap(moved_sources, run.manifest.nodes)  # type: ignore[arg-type] # only the first is written to
     return replace(run, manifest=replace(run.manifest, nodes=nodes))
 
 
-def after(run: Run, model: Model, state: ModelState | None) -> int | None:
+def files_from(run: Run, model: Model, state: ModelState | None) -> int | None:
     """The time in milliseconds from which on files are read, by their own; None: all are.
 
     Once the files that were there have been skipped it says nothing of others: Spark lists a file once, and what
@@ -112,9 +116,9 @@ def after(run: Run, model: Model, state: ModelState | None) -> int | None:
     past = state.begin.get("past")
     if past is not None:
         checkpoint = run.state(model).checkpoint(state.generation)
-        done = spark_checkpoint.last_committed(checkpoint)
-        done = -1 if done is None else done
-        if done > past or (done == past and not owed(run, model, checkpoint)):
+        committed = spark_checkpoint.last_committed(checkpoint)
+        committed = -1 if committed is None else committed
+        if committed > past or (committed == past and not owed(run, model, checkpoint)):
             return None
     at: int | None = state.begin["at"]
     return at
@@ -132,8 +136,8 @@ def pass_files(landed: Landed, writer: BatchWriter, at: int | None) -> None:
     past = writer.state.begin.get("past")
     older: dict[str, list[str]] = {}
     for source in file_sources(landed.checkpoint):
-        before = reaches(landed.checkpoint, source, past) if past is not None else -1
-        for file in logged(landed.checkpoint, source, after=before):
+        past_entry = reaches(landed.checkpoint, source, past) if past is not None else -1
+        for file in logged(landed.checkpoint, source, after_entry=past_entry):
             uri = local_paths.decoded(file.uri)
             if landed.time_of(uri, file) < at:
                 older.setdefault(landed.spec_of(uri).name, []).append(uri)

@@ -53,17 +53,17 @@ def checkup(target: Target, root: Path, manifest: Manifest | None = None) -> Ite
 
 def _needed(target: Target, manifest: Manifest | None) -> frozenset[str]:
     nodes = manifest.nodes.values() if manifest is not None else ()
-    read = [node for node in nodes if isinstance(node, Model | DataTest)]
-    sets = jar_sets(manifest, read) if manifest is not None else CORE
+    readers = [node for node in nodes if isinstance(node, Model | DataTest)]
+    sets = jar_sets(manifest, readers) if manifest is not None else CORE
     return frozenset(name for name, _, _ in status((*sets, *catalog_jars(target.catalog), *state_jars(target))))
 
 
 def machine(
-    master: str | None = None, memory: str | None = None, needed: frozenset[str] | None = None
+    master: str | None = None, memory: str | None = None, needed_jars: frozenset[str] | None = None
 ) -> Iterator[Finding]:
-    """Check what does not depend on a project; `needed`: coordinates of jars; None: those of every project."""
-    if needed is None:
-        needed = frozenset(name for name, _, _ in status(CORE))
+    """Check what does not depend on a project; `needed_jars`: coordinates of jars; None: those of every project."""
+    if needed_jars is None:
+        needed_jars = frozenset(name for name, _, _ in status(CORE))
     spark, iceberg = metadata.version("pyspark"), metadata.version("pyiceberg")
     yield Finding("engine", True, f"headrace {__version__}, Python {platform.python_version()}")
     where = f", master {master}" if master else ""
@@ -72,10 +72,10 @@ def machine(
         java = find_java()
     except EngineError as error:
         yield Finding("java", False, error.diagnostic.message, error.diagnostic.hint)
-        yield from _jars(needed)
+        yield from _jars(needed_jars)
         return
     yield Finding("java", True, f"Java {java.version_text} from {java.origin} ({java.path})")
-    yield from _jars(needed)
+    yield from _jars(needed_jars)
     yield _classes(java, memory or "")
 
 
@@ -95,19 +95,21 @@ def _classes(java: Java, memory: str) -> Finding:
     )
 
 
-def _jars(needed: frozenset[str]) -> Iterator[Finding]:
-    others = 0
+def _jars(needed_jars: frozenset[str]) -> Iterator[Finding]:
+    unneeded = 0
     for coordinates, path, state in status():
-        if state is JarState.MISSING and coordinates not in needed:
-            others += 1
+        if state is JarState.MISSING and coordinates not in needed_jars:
+            unneeded += 1
+            continue
+        if state is JarState.MISSING:
+            text = f"{coordinates}: will be downloaded by the first build"
+            yield Finding("jars", True, text, "Run 'engine jars fetch' to download it now.")
             continue
         good = state is JarState.READY
         remedy = "" if good else f"Delete {path} and run 'engine jars fetch'."
-        if state is JarState.MISSING:
-            remedy = "Run 'engine jars fetch', or the first build downloads them."
         yield Finding("jars", good, f"{coordinates}: {state.value}", remedy)
-    if others:
-        text = f"{others} more, of other sources and catalogs, are not downloaded and not needed here"
+    if unneeded:
+        text = f"{unneeded} more, of other sources and catalogs, are not downloaded and not needed here"
         yield Finding("jars", True, text)
 
 
@@ -147,10 +149,10 @@ def _state(target: Target, root: Path, manifest: Manifest | None) -> Finding:
         except EngineError as error:
             return Finding("state", False, error.diagnostic.message, error.diagnostic.hint)
     # Of a project with errors not every model is known.
-    found = orphans(manifest, target, root) if manifest is not None and not manifest.errors else ()
-    if not found:
+    orphaned = orphans(manifest, target, root) if manifest is not None and not manifest.errors else ()
+    if not orphaned:
         return Finding("state", True, str(target.state))
-    text = f"{target.state}, with {len(found)} table{'s' if len(found) > 1 else ''} without a model"
+    text = f"{target.state}, with {len(orphaned)} table{'s' if len(orphaned) > 1 else ''} without a model"
     return Finding("state", True, text, "List them: engine ls --orphans")
 
 
@@ -173,8 +175,8 @@ def _registry(target: Target, name: str, root: Path) -> Finding:
         Registry(settings).check()
     except EngineError as error:
         return Finding("registry", False, error.diagnostic.message, error.diagnostic.hint)
-    plain = bool(settings.authorization) and is_open(settings.url)
-    hint = "Its credentials are sent unencrypted, over plain http: use an https address." if plain else ""
+    is_unencrypted = bool(settings.authorization) and is_open(settings.url)
+    hint = "Its credentials are sent unencrypted, over plain http: use an https address." if is_unencrypted else ""
     return Finding("registry", True, f"'{name}' at {settings.url}", hint)
 
 

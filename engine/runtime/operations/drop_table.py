@@ -43,7 +43,7 @@ class Part:
         role: what it is to the model: table, view, quarantine, ...
         uuid: of the table or view; empty: its metadata is gone.
         folder: with its files, which go too; None: they stay.
-        stored: what it is now; None: a drop before has taken it out of the catalog.
+        stored_relation: what it is now; None: a drop before has taken it out of the catalog.
     """
 
     role: str
@@ -51,145 +51,138 @@ class Part:
     name: str
     uuid: str
     folder: PurePath | None
-    stored: StoredRelation | None = None
+    stored_relation: StoredRelation | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Drop:
-    """What is removed of a table that the state knows: `parts` in this order, then the state; `kept`: what stays."""
+    """What is removed of a table with a state: `parts` in this order, then the state; `retained`: what stays."""
 
-    known: KnownTable
+    table: KnownTable
     parts: tuple[Part, ...]
-    kept: tuple[str, ...] = ()
+    retained: tuple[str, ...] = ()
 
 
-def look(target: Target, known: KnownTable) -> Drop:
+def plan_drop(target: Target, table: KnownTable) -> Drop:
     """Find what a drop of a table removes.
 
     Raises:
         SetupError: `lake-outside`, `catalog-unusable`.
         StateError: `state-unreadable`.
     """
-    config, folder = target.catalog, known.folder
+    config, folder = target.catalog, table.folder
     entries = {entry.name: entry for entry in client(config).entries(folder.schema)}
-    begun = folder.journal.begun(operations.Drop) or operations.Drop()
-    owners = {known.model, begun.model or known.model}
+    drop_note = folder.journal.open_operation(operations.Drop) or operations.Drop()
+    owners = {table.model, drop_note.model or table.model}
     parts: list[Part] = []
-    kept: list[str] = []
+    kept_notes: list[str] = []
     if (entry := entries.get(folder.table)) is not None:
-        main = table_removal.stored(config, entry)
-        if _is_ours(known, main, owners):
-            owners |= {main.properties.get("engine.model", known.model)}
+        main = table_removal.stored_relation(config, entry)
+        if _is_own(table, main, owners):
+            owners |= {main.properties.get("engine.model", table.model)}
             parts.append(_part("view" if entry.view else "table", main))
         else:
-            kept.append(f"{known.name} stays: the state belongs to another table of that name")
+            kept_notes.append(f"{table.name} stays: the state belongs to another table of that name")
     for name, entry in sorted(entries.items()):
         if name.startswith(f"{folder.table}__") and not entry.view:
-            beside = table_removal.stored(config, entry)
-            role = role_beside(name.removeprefix(folder.table), beside.properties)
-            if role and beside.properties.get("engine.model") in owners:
-                parts.append(_part(role, beside))
-    parts += _left(config, begun, {(part.schema, part.name, part.uuid) for part in parts})
-    kept += [
-        f"the files of {folder.catalog}.{part.schema}.{part.name} stay: {part.stored.kept}"
+            table_beside = table_removal.stored_relation(config, entry)
+            role = role_beside(name.removeprefix(folder.table), table_beside.properties)
+            if role and table_beside.properties.get("engine.model") in owners:
+                parts.append(_part(role, table_beside))
+    parts += _parts_of_interrupted_drop(config, drop_note, {(part.schema, part.name, part.uuid) for part in parts})
+    kept_notes += [
+        f"the files of {folder.catalog}.{part.schema}.{part.name} stay: {part.stored_relation.kept_reason}"
         for part in parts
-        if part.stored is not None and part.stored.kept
+        if part.stored_relation is not None and part.stored_relation.kept_reason
     ]
-    return Drop(known, tuple(parts), tuple(kept))
+    return Drop(table, tuple(parts), tuple(kept_notes))
 
 
-def look_at_failing_rows(target: Target) -> tuple[Part, ...]:
+def find_failing_rows(target: Target) -> tuple[Part, ...]:
     """Find the tables that keep the failing rows of data tests; those of other programs carry no mark.
 
-    Raises:
-        SetupError: `lake-outside`, `catalog-unusable`.
+    Raises SetupError: `lake-outside`, `catalog-unusable`.
     """
     config = target.catalog
     entries = client(config).entries(failing_rows(target, "").schema)
-    found = [table_removal.stored(config, entry) for entry in entries if not entry.view]
-    return tuple(_part("failing rows", one) for one in found if FAILING_ROWS in one.properties)
+    relations = [table_removal.stored_relation(config, entry) for entry in entries if not entry.view]
+    return tuple(_part("failing rows", relation) for relation in relations if FAILING_ROWS in relation.properties)
 
 
 def drop_part(target: Target, part: Part) -> None:
-    """Remove a table that has no state.
-
-    Raises:
-        SetupError: `catalog-unusable`, `catalog-busy`, `lake-outside`.
-    """
+    """Remove a table that has no state. Raises SetupError: `catalog-unusable`, `catalog-busy`, `lake-outside`."""
     _remove(target.catalog, part)
 
 
 def carry_out(
     target: Target, drop: Drop, environment: Mapping[str, str], tell: Callable[[Part], object] = lambda _: None
 ) -> None:
-    """Remove what `look` found, and tell each part that is gone; the lock of the table must be held.
+    """Remove what `plan_drop` found, and tell each part that is gone; the lock of the table must be held.
 
     Raises:
         SetupError: `catalog-unusable`, `catalog-busy`, `lake-outside`.
         StateError: `state-unwritable`.
     """
-    known, journal = drop.known, drop.known.folder.journal
+    table, journal = drop.table, drop.table.folder.journal
 
     def remove(part: Part) -> None:
         _remove(target.catalog, part)
         tell(part)
 
     steps = [Step("dropped", partial(remove, part), f"{part.name} {part.uuid}") for part in drop.parts]
-    steps.append(Step("forgotten", partial(known_tables.remove, known.folder)))
+    steps.append(Step("forgotten", partial(known_tables.remove, table.folder)))
     parts = (DroppedTable(p.role, p.schema, p.name, p.uuid, str(p.folder or "")) for p in drop.parts)
-    built_in = known.state.environment if known.state is not None and known.state.environment else environment
-    note = operations.Drop(known.model, dict(built_in), tuple(parts))
-    operations.carry_out([(journal, note)], steps, known.folder.table)
+    built_in = table.state.environment if table.state is not None and table.state.environment else environment
+    note = operations.Drop(table.model, dict(built_in), tuple(parts))
+    operations.carry_out([(journal, note)], steps, table.folder.table)
 
 
 def check_finished(states: Sequence[TableState]) -> None:
-    """Check that no drop of these tables was begun and not finished.
-
-    Raises:
-        StateError: `drop-unfinished`.
-    """
+    """Check that no drop of these tables was begun and not finished. Raises StateError: `drop-unfinished`."""
     for folder in states:
-        if folder.journal.begun(operations.Drop) is not None:
+        if folder.journal.open_operation(operations.Drop) is not None:
             message = f"the drop of {folder.name} was interrupted"
             raise StateError("drop-unfinished", message, f"Finish it: engine drop {folder.name}", node=folder.table)
 
 
-def is_view(known: KnownTable, model: Model | None) -> bool:
-    if known.state is None:
+def is_view(table: KnownTable, model: Model | None) -> bool:
+    if table.state is None:
         return model is not None and model.computed_when_read
-    facts = known.folder.facts(known.state)
+    facts = table.folder.facts(table.state)
     return isinstance(facts, Mapping) and facts.get("materialized") == Materialized.VIEW.value
 
 
-def _is_ours(known: KnownTable, main: StoredRelation, owners: set[str]) -> bool:
+def _is_own(table: KnownTable, main: StoredRelation, owners: set[str]) -> bool:
     if main.entry.view:
         # Views carry no marks.
-        return is_view(known, None)
-    uuid = known.state.uuid if known.state is not None else None
+        return is_view(table, None)
+    uuid = table.state.uuid if table.state is not None else None
     if main.missing or (uuid and uuid == main.uuid):
         return True
     marked = main.properties.get("engine.model") in owners
     return marked and not any(role in main.properties for role in ROLES)
 
 
-def _part(role: str, found: StoredRelation) -> Part:
-    return Part(role, found.entry.schema, found.entry.name, found.uuid, found.folder, found)
+def _part(role: str, relation: StoredRelation) -> Part:
+    return Part(role, relation.entry.schema, relation.entry.name, relation.uuid, relation.folder, relation)
 
 
-def _left(config: CatalogConfig, begun: operations.Drop, found: set[tuple[str, str, str]]) -> Iterator[Part]:
-    for one in begun.parts:
-        if (one.schema, one.name, one.uuid) not in found:
-            folder = table_removal.folder_of(config, one.folder) if one.folder else None
-            yield Part(one.role, one.schema, one.name, one.uuid, folder)
+def _parts_of_interrupted_drop(
+    config: CatalogConfig, drop_note: operations.Drop, found_parts: set[tuple[str, str, str]]
+) -> Iterator[Part]:
+    for dropped in drop_note.parts:
+        if (dropped.schema, dropped.name, dropped.uuid) not in found_parts:
+            folder = table_removal.folder_of(config, dropped.folder) if dropped.folder else None
+            yield Part(dropped.role, dropped.schema, dropped.name, dropped.uuid, folder)
 
 
 def _remove(config: CatalogConfig, part: Part) -> None:
     catalog = client(config)
     for _ in range(_ATTEMPTS):
-        entries = catalog.entries(part.schema) if part.stored is not None else ()
+        entries = catalog.entries(part.schema) if part.stored_relation is not None else ()
         entry = next((entry for entry in entries if entry.name == part.name), None)
         # A commit of others moves the metadata file; the table stays what it is.
-        if entry is None or table_removal.stored(config, entry).uuid != part.uuid or catalog.remove(entry):
+        if entry is None or table_removal.stored_relation(config, entry).uuid != part.uuid or catalog.remove(entry):
             break
     if part.folder is not None:
         table_removal.remove_folder(config, part.folder)
@@ -199,36 +192,34 @@ PROTECTED = "protected"
 ACCEPTED = (DOWNSTREAM_STOPS, FILES_GONE, PROTECTED)
 
 
-def named(manifest: Manifest, target: Target, root: Path, names: Sequence[str]) -> tuple[KnownTable, ...]:
+def resolve_tables(manifest: Manifest, target: Target, root: Path, names: Sequence[str]) -> tuple[KnownTable, ...]:
     """The tables that some names mean: of a model, or a table with or without its schema and catalog.
 
-    Raises:
-        UsageError: a name means none, or several.
+    Raises UsageError: a name means none, or several.
     """
-    known = everything(manifest, target, root)
-    return tuple({table.name: table for name in names for table in [_one(name, known)]}.values())
+    tables = all_tables(manifest, target, root)
+    return tuple({table.name: table for name in names for table in [_resolve_table(name, tables)]}.values())
 
 
-def everything(manifest: Manifest, target: Target, root: Path) -> tuple[KnownTable, ...]:
-    """The tables that this project and target have built, and those of its models, which may not exist."""
-    known = {table.name: table for table in built_tables(manifest, target, root)}
+def all_tables(manifest: Manifest, target: Target, root: Path) -> tuple[KnownTable, ...]:
+    tables = {table.name: table for table in built_tables(manifest, target, root)}
     for model in manifest.models:
         if model.in_catalog:
             # The state may be lost; and a state without a note of its model may name another.
-            found = known.get(str(model.relation))
-            state, unfinished = (found.state, found.unfinished) if found is not None else (None, False)
-            known[str(model.relation)] = KnownTable(table_state(target, model), model.name, state, unfinished)
-    return tuple(known.values())
+            built = tables.get(str(model.relation))
+            state, unfinished = (built.state, built.unfinished) if built is not None else (None, False)
+            tables[str(model.relation)] = KnownTable(table_state(target, model), model.name, state, unfinished)
+    return tuple(tables.values())
 
 
-def _one(name: str, known: Iterable[KnownTable]) -> KnownTable:
-    tables = list(known)
-    meant = [table for table in tables if name in _names(table)]
-    if len(meant) == 1:
-        return meant[0]
-    if meant:
-        hint = f"Write one of them: {', '.join(f'engine drop {table.name}' for table in meant)}"
-        raise UsageError("usage", f"'{name}' means {len(meant)} tables", hint)
+def _resolve_table(name: str, candidates: Iterable[KnownTable]) -> KnownTable:
+    tables = list(candidates)
+    matching = [table for table in tables if name in _names(table)]
+    if len(matching) == 1:
+        return matching[0]
+    if matching:
+        hint = f"Write one of them: {', '.join(f'engine drop {table.name}' for table in matching)}"
+        raise UsageError("usage", f"'{name}' means {len(matching)} tables", hint)
     hint = near(name, {shorter for table in tables for shorter in (table.model, table.folder.table)})
     message = f"no table '{name}' was built by this project and target"
     raise UsageError("usage", message, f"{hint} engine ls --orphans lists tables without a model.".strip())
@@ -246,13 +237,15 @@ def refusals(
     names = {table.name for table in tables}
     models = [model for model in manifest.models if model.in_catalog and str(model.relation) in names]
     protected = (model for model in models if model.operation.full_refresh is False and PROTECTED not in accept)
-    found = [_protected(model) for model in protected]
-    found += [interrupted(t.name, note.to) for t in tables if (note := t.folder.journal.begun(Rename)) is not None]
+    faults = [_protected(model) for model in protected]
+    faults += [
+        interrupted(t.name, note.to) for t in tables if (note := t.folder.journal.open_operation(Rename)) is not None
+    ]
     if FILES_GONE not in accept:
-        found += [d for m in models if table_state(target, m).load() for d in files_gone(manifest, m)]
+        faults += [d for m in models if table_state(target, m).load() for d in files_gone(manifest, m)]
     if DOWNSTREAM_STOPS not in accept:
-        found += _readers(manifest, target, tables, {model.id for model in models})
-    return found
+        faults += _readers(manifest, target, tables, {model.id for model in models})
+    return faults
 
 
 def _protected(model: Model) -> Diagnostic:
@@ -273,25 +266,25 @@ def _readers(
         view = model.computed_when_read
         for table in tables:
             if (view or model.streaming) and _reads(manifest, model, state, table):
-                yield _read(model, table, view=view)
+                yield _reader_diagnostic(model, table, view=view)
 
 
 def _reads(manifest: Manifest, model: Model, state: ModelState, table: KnownTable) -> bool:
     for item in model.inputs:
         node = manifest.nodes[item.node]
-        wanted = item.stream or model.computed_when_read
-        if wanted and isinstance(node, Model) and str(node.relation) == table.name:
+        is_followed = item.stream or model.computed_when_read
+        if is_followed and isinstance(node, Model) and str(node.relation) == table.name:
             return True
     uuid = table.state.uuid if table.state is not None else None
     # Whatever a version notes of a table that was read has its UUID.
-    read = as_json({"inputs": state.inputs, "starts": state.starts}).decode()
-    return bool(uuid) and f'"{uuid}"' in read
+    noted = as_json({"inputs": state.inputs, "starts": state.starts}).decode()
+    return bool(uuid) and f'"{uuid}"' in noted
 
 
-def _read(model: Model, table: KnownTable, *, view: bool) -> Diagnostic:
-    what = "is a view over" if view else "streams from"
-    after = "fails without it" if view else "cannot resume without it"
-    message = f"'{model.name}' {what} {table.name} and {after}"
+def _reader_diagnostic(model: Model, table: KnownTable, *, view: bool) -> Diagnostic:
+    relation_kind = "is a view over" if view else "streams from"
+    consequence = "fails without it" if view else "cannot resume without it"
+    message = f"'{model.name}' {relation_kind} {table.name} and {consequence}"
     hint = (
         f"Drop both: engine drop {table.name} {model.relation}. If '{model.name}' reads another table by now, build it "
         f"first: engine build -s {model.name}. Or accept it: --accept {DOWNSTREAM_STOPS}"

@@ -18,7 +18,7 @@ from engine.compile import Model, Target
 from engine.errors import RunError, UsageError
 from engine.plan.deployed.state_folder import table_state
 from engine.runtime.build import spark_session
-from engine.runtime.spark_support.shown_values import Shown, shown
+from engine.runtime.spark_support.shown_values import CollectedRows, collect_rows
 from engine.runtime.spark_support.spark_errors import spark_exceptions, summary
 from engine.runtime.writer.query_progress import JOIN, meaning_of
 from engine.state.checkpoint import last_committed, operators
@@ -36,7 +36,7 @@ class HeldState:
     operator: str
     meaning: str
     count: int
-    sample: Shown
+    sample: CollectedRows
 
 
 def held_state(target: Target, model: Model, target_dir: Path, limit: int) -> Iterator[HeldState]:
@@ -51,8 +51,8 @@ def held_state(target: Target, model: Model, target_dir: Path, limit: int) -> It
         message = f"'{model.name}' is not a streaming table, so it holds nothing between builds"
         raise UsageError("usage", message, "Name a model with 'streams:' in its header.")
     state = table_state(target, model)
-    known = state.load()
-    checkpoint = state.checkpoint(known.generation) if known is not None else None
+    model_state = state.load()
+    checkpoint = state.checkpoint(model_state.generation) if model_state is not None else None
     if checkpoint is None or last_committed(checkpoint) is None:
         hint = f"Build it first: engine build -s +{model.name}"
         raise RunError("table-missing", f"'{model.name}' has not read anything yet", hint, node=model.name)
@@ -91,7 +91,7 @@ def _steps(spark: SparkSession, location: str, limit: int) -> Iterator[HeldState
                 reader = reader.option("joinSide", side)
             frame = _readable(reader.load(location))
             meaning = meaning_of(operator) + (f", {side} side" if side else "")
-            yield HeldState(step, operator, meaning, frame.count(), shown(frame.limit(limit)))
+            yield HeldState(step, operator, meaning, frame.count(), collect_rows(frame.limit(limit)))
 
 
 def _readable(frame: DataFrame) -> DataFrame:

@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
+import textwrap
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import yaml
 
 from engine.compile import Manifest, Source, Target
-from engine.errors import Diagnostic, RunError
+from engine.errors import Diagnostic, RunError, SetupError
 from engine.lake.catalog import catalog_settings
 from engine.runtime.build import spark_session
 from engine.runtime.context.run_context import CORE
 from engine.runtime.spark_support.spark_errors import spark_exceptions, summary
-from engine.sources import KINDS
+from engine.sources import KINDS, source_traits
 from engine.sources.avro import avro_values
-from engine.sources.credentials import shown, shown_setting
+from engine.sources.credentials import masked_options, shown_setting
 from engine.sources.spark_reader import known_columns, sampled
+from engine.sources.values import debezium_sample
+from engine.sources.values.declared_value import value_of
 
 if TYPE_CHECKING:
     from pyspark.sql.types import DataType, StructType
+
+
+_WIDTH = 110
 
 
 class _Lines(str):
@@ -27,8 +34,6 @@ class _Lines(str):
 
 
 class _Dumper(yaml.SafeDumper):
-    """Writes long schemas as blocks, and lists inside what holds them."""
-
     def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:
         del indentless
         super().increase_indent(flow, indentless=False)
@@ -38,33 +43,47 @@ _Dumper.add_representer(_Lines, lambda dumper, text: dumper.represent_scalar("ta
 
 
 def unreadable_settings(source: Source, manifest: Manifest) -> tuple[Diagnostic, ...]:
-    faults = {fault.message for fault in KINDS[source.spec.format].faults(source.spec) if fault.path[0] != "schema"}
+    spec_faults = KINDS[source.spec.format].faults(source.spec)
+    faults = {fault.message for fault in spec_faults if fault.path[0] != "schema" and fault.path != ("value", "key")}
     return tuple(error for error in manifest.errors if error.node == source.name and error.message in faults)
 
 
 def inspect(source: Source, target: Target, root: Path, target_dir: Path) -> str:
     """The declaration of a source as YAML, with the columns that a registry or a sample shows.
 
-    Raises:
-        EngineError: it cannot be reached, or has nothing that shows its columns.
+    Raises EngineError: it cannot be reached, or has nothing that shows its columns.
     """
     columns = known_columns(source.spec, target.place(root))
-    if columns is None:
-        columns = _sampled(source, target, root, target_dir)
-    return declaration(source, columns)
+    return declaration(source, columns) if columns is not None else _sampled(source, target, root, target_dir)
 
 
-def _sampled(source: Source, target: Target, root: Path, target_dir: Path) -> tuple[avro_values.AvroColumn, ...]:
+def _sampled(source: Source, target: Target, root: Path, target_dir: Path) -> str:
     spec, place = source.spec, target.place(root)
     KINDS[spec.format].check(spec, place)
     catalog_settings.prepare(target.catalog)
     with spark_session(target, target_dir, sets=(*CORE, *KINDS[spec.format].jars(spec)), brief=True) as spark:
         try:
-            return _columns(sampled(spark, spec, place))
+            traits = source_traits(spec.format)
+            if traits.change_feed(spec) is not None:
+                return _of_changes(source, traits.change_records(spark, spec, place))
+            return declaration(source, _columns(sampled(spark, spec, place)))
         except spark_exceptions() as error:
             message = f"'{source.name}' cannot be read: {summary(str(error))}"
             hint = f"Check 'format', 'path' and 'options' of the source in {source.file}."
             raise RunError("source-unreadable", message, hint) from error
+
+
+def _of_changes(source: Source, records: list[tuple[bytes | None, bytes | None]]) -> str:
+    """The declaration of a source of change records; comments say what its connector may lose."""
+    sample = debezium_sample.sample_of(records)
+    if sample is None:
+        message = f"the source '{source.name}' has no change of a row to infer columns from"
+        raise SetupError("sample-empty", message, "Land or send records, and run the command again.")
+    value = {**value_of(source.spec), "key": list(sample.key)}
+    spec = replace(source.spec, settings={**source.spec.settings, "value": value})
+    columns = tuple(avro_values.AvroColumn(name, type_) for name, type_ in sample.columns)
+    notes = "".join(f"# {line}\n" for note in sample.notes for line in textwrap.wrap(note, _WIDTH))
+    return notes + declaration(replace(source, spec=spec), columns)
 
 
 def _columns(schema: StructType) -> tuple[avro_values.AvroColumn, ...]:
@@ -87,19 +106,21 @@ def _type(type_: DataType) -> str:
 
 def declaration(source: Source, columns: tuple[avro_values.AvroColumn, ...]) -> str:
     spec = source.spec
-    said: dict[str, Any] = {"name": source.table, "format": spec.format}
+    table: dict[str, Any] = {"name": source.table, "format": spec.format}
     kind = KINDS[spec.format]
-    said |= {key: _plain(shown_setting(spec.settings[key], key)) for key in kind.KEYS if key in spec.settings}
-    said |= {"options": shown(spec.options)} if spec.options else {}
-    said |= {key: value for key, value in (("timezone", spec.timezone), ("stream", spec.stream)) if value is not None}
-    said["schema"] = _Lines(",\n".join(f"{avro_values.quoted(column.name)} {column.type}" for column in columns) + "\n")
+    table |= {key: _plain_value(shown_setting(spec.settings[key], key)) for key in kind.KEYS if key in spec.settings}
+    table |= {"options": masked_options(spec.options)} if spec.options else {}
+    table |= {key: value for key, value in (("timezone", spec.timezone), ("stream", spec.stream)) if value is not None}
+    table["schema"] = _Lines(
+        ",\n".join(f"{avro_values.quoted(column.name)} {column.type}" for column in columns) + "\n"
+    )
     if docs := {column.name: column.doc for column in columns if column.doc}:
-        said["columns"] = docs
-    tree = {"sources": [{"name": source.source, "tables": [said]}]}
-    return yaml.dump(tree, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=110)
+        table["columns"] = docs
+    tree = {"sources": [{"name": source.source, "tables": [table]}]}
+    return yaml.dump(tree, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=_WIDTH)
 
 
-def _plain(value: Any) -> Any:
+def _plain_value(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: inner for key, inner in value.items() if key != avro_values.SCHEMA_TEXT}
     return list(value) if isinstance(value, tuple) else value

@@ -36,7 +36,7 @@ from engine.runtime.lifecycle.expire_snapshots import (
     relations_of,
 )
 from engine.runtime.spark_support.spark_errors import spark_exceptions, summary
-from engine.secrets import scrub
+from engine.secrets.scrubber import scrub
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -99,65 +99,72 @@ def maintain(
 
     `manifest`: all models: each may be a reader.
 
-    Raises:
-        SetupError: Spark or the catalog cannot be had; what is wrong with a table is in its result.
+    Raises SetupError: Spark or the catalog cannot be had; what is wrong with a table is in its result.
     """
     lake = Lake(target.catalog)
     tables = [(m, r, t) for m in models for r in relations_of(m) if (t := lake.table(r.schema, r.name)) is not None]
-    ours = [(m, r, t) for m, r, t in tables if t.properties.get("engine.model") == m.name]
-    if not ours:
+    own_tables = [(m, r, t) for m, r, t in tables if t.properties.get("engine.model") == m.name]
+    if not own_tables:
         return
     catalog_settings.prepare(target.catalog)
     with (opening or spark_session)(target, target_dir) as spark:
         shared = table_removal.shared_folders(target.catalog, {model.relation.schema for model in manifest.models})
-        for model, relation, _ in ours:
+        for model, relation, _ in own_tables:
             entry = client(target.catalog).table(relation.schema, relation.name)
             alone = entry is None or table_removal.table_folder(entry.location) not in shared
-            own = care if alone else replace(care, orphans_after=None)
-            yield _care(spark.newSession(), manifest, target, model, relation, own)
+            table_care = care if alone else replace(care, orphans_after=None)
+            yield _maintain_table(spark.newSession(), manifest, target, model, relation, table_care)
 
 
-def _care(
+def _maintain_table(
     session: SparkSession, manifest: Manifest, target: Target, model: Model, relation: Relation, care: Care
 ) -> Cared:
-    done = Cared(model, str(relation))
+    result = Cared(model, str(relation))
     # Read now: the tables before this one took their time.
     table = Lake(target.catalog).table(relation.schema, relation.name)
     if table is not None and STAGED in table.branches:
         # What waits could not be put behind a compaction.
-        return replace(done, waits=True)
+        return replace(result, waits=True)
     if table is None or not table.history:
-        return done
+        return result
     failures: tuple[type[Exception], ...] = (EngineError, *spark_exceptions())
     try:
-        needed = needed_snapshots(manifest, target, model, relation, table)
+        needed_by_tag = needed_snapshots(manifest, target, model, relation, table)
         age = care.older_than * 1000 if care.older_than is not None else number_of(table, AGE)
         by_age = int(time.time() * 1000) - age
-        older_than = int(min(by_age, not_after(table, needed.values())))
-        behind = min(by_age, needed[WRITTEN].at) if WRITTEN in needed else by_age
-        readers = sorted(tag.removeprefix(READ) for tag, s in needed.items() if tag != WRITTEN and s.at < behind)
-        done = replace(done, kept_for=tuple(readers))
+        older_than = int(min(by_age, not_after(table, needed_by_tag.values())))
+        newest_needed = min(by_age, needed_by_tag[WRITTEN].at) if WRITTEN in needed_by_tag else by_age
+        readers = sorted(
+            tag.removeprefix(READ) for tag, s in needed_by_tag.items() if tag != WRITTEN and s.at < newest_needed
+        )
+        result = replace(result, kept_for=tuple(readers))
         retain = number_of(table, RETAIN)
         if care.dry_run:
-            return _told(session, done, relation, table, older_than, retain, care)
-        maintenance_procedures.tag(session, relation, {tag: s.id for tag, s in needed.items()}, TAGS)
+            return _dry_run_result(session, result, relation, table, older_than, retain, care)
+        maintenance_procedures.tag(session, relation, {tag: s.id for tag, s in needed_by_tag.items()}, TAGS)
         # What was done before a fault is reported with it.
         for counts in _steps(session, relation, older_than, retain, care):
-            done = replace(done, **counts)
+            result = replace(result, **counts)
             if staging_branch.undo_rewriting(session, relation.sql):
                 # A build has begun to stage rows meanwhile.
-                return replace(done, waits=True)
+                return replace(result, waits=True)
     except failures as failure:
         _log.exception("maintenance of %s", relation)
-        return replace(done, error=scrub(summary(str(failure))))
-    return done
+        return replace(result, error=scrub(summary(str(failure))))
+    return result
 
 
-def _told(
-    session: SparkSession, done: Cared, relation: Relation, table: TableFacts, older_than: int, retain: int, care: Care
+def _dry_run_result(
+    session: SparkSession,
+    result: Cared,
+    relation: Relation,
+    table: TableFacts,
+    older_than: int,
+    retain: int,
+    care: Care,
 ) -> Cared:
     return replace(
-        done,
+        result,
         joined=maintenance_procedures.small_files(session, relation, table.properties),
         expired=maintenance_procedures.would_expire(session, relation, older_than, retain),
         orphans=_orphans(session, relation, care),
@@ -171,14 +178,14 @@ def _steps(
     yield {"joined": joined, "into": into}
     _, manifests = maintenance_procedures.rewrite_manifests(session, relation)
     yield {"manifests": manifests}
-    before = maintenance_procedures.snapshots(session, relation)
+    count_before = maintenance_procedures.snapshots(session, relation)
     maintenance_procedures.expire(session, relation, older_than, retain)
-    yield {"expired": max(before - maintenance_procedures.snapshots(session, relation), 0)}
+    yield {"expired": max(count_before - maintenance_procedures.snapshots(session, relation), 0)}
     yield {"orphans": _orphans(session, relation, care)}
 
 
 def _orphans(session: SparkSession, relation: Relation, care: Care) -> int:
     if care.orphans_after is None:
         return 0
-    before = int(time.time() * 1000) - care.orphans_after * 1000
-    return maintenance_procedures.orphans(session, relation, before, dry_run=care.dry_run)
+    older_than = int(time.time() * 1000) - care.orphans_after * 1000
+    return maintenance_procedures.orphans(session, relation, older_than, dry_run=care.dry_run)

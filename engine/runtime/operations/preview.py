@@ -13,7 +13,7 @@ from engine.lake.catalog.moved_lake import check as lake_check
 from engine.runtime.build import spark_session
 from engine.runtime.context.run_context import CORE, jar_sets
 from engine.runtime.inputs.register_inputs import register
-from engine.runtime.spark_support.shown_values import Shown, shown
+from engine.runtime.spark_support.shown_values import CollectedRows, collect_rows
 from engine.runtime.spark_support.spark_errors import diagnose, spark_exceptions
 
 if TYPE_CHECKING:
@@ -28,12 +28,12 @@ def preview(
     limit: int | None,
     target_dir: Path,
     *,
-    stored: bool = False,
+    of_table: bool = False,
     sort: Sequence[tuple[str, bool]] = (),
-) -> Shown:
+) -> CollectedRows:
     """The first rows of a model's query.
 
-    `stored`: read the model's table instead of running its query.
+    `of_table`: read the model's table instead of running its query.
     `sort`: columns to sort by, each with True if descending.
 
     Raises:
@@ -43,18 +43,17 @@ def preview(
     """
     catalog_settings.prepare(target.catalog)
     lake_check(target.catalog)
-    with spark_session(target, target_dir, sets=CORE if stored else jar_sets(manifest, [model])) as spark:
+    with spark_session(target, target_dir, sets=CORE if of_table else jar_sets(manifest, [model])) as spark:
         try:
-            if stored:
-                return shown(_first(spark.table(model.relation.sql), limit, sort))
+            if of_table:
+                return collect_rows(_first_rows(spark.table(model.relation.sql), limit, sort))
             register(spark, manifest, model, target.place(root), bounded=True)
-            return shown(_first(spark.sql(model.sql), limit, sort))
+            return collect_rows(_first_rows(spark.sql(model.sql), limit, sort))
         except spark_exceptions() as error:
-            raise RunError.of(diagnose(error, model)) from error
+            raise RunError.from_diagnostics(diagnose(error, model)) from error
 
 
-def _first(frame: DataFrame, limit: int | None, sort: Sequence[tuple[str, bool]]) -> DataFrame:
-    """The first rows; NULL is last, as in a stored table."""
+def _first_rows(frame: DataFrame, limit: int | None, sort: Sequence[tuple[str, bool]]) -> DataFrame:
     from pyspark.sql import functions as f
 
     columns = []

@@ -26,10 +26,10 @@ def accept(manifest: Manifest, target: Target, root: Path, model: Model, target_
     """
     relation, folder = model.relation, table_state(target, model)
     table = Lake(target.catalog).table(relation.schema, relation.name)
-    if table is None or not (STAGED in table.branches or folder.pending()):
+    if table is None or not (STAGED in table.branches or folder.unpublished()):
         return None
     with locked([folder]) as locks, spark_session(target, target_dir, locks) as spark:
         run = command_run(manifest, target, root, spark)
-        shown = publish.publish(run, model)
+        snapshot = publish.publish(run, model)
         full_refresh.clear_staging(run, model, spark)
-        return shown
+        return snapshot

@@ -50,17 +50,14 @@ UNAVAILABLE = "rollback-unavailable"
 
 @dataclass(frozen=True, slots=True)
 class Rollback:
-    """A table that goes back to the generation before."""
-
     model: Model
     folder: TableState
-    previous: PreviousGeneration
+    replaced_generation: PreviousGeneration
     table: TableFacts
-    begun: bool = False
+    is_resumed: bool = False
 
     @property
     def rows(self) -> int | None:
-        """The rows that readers see then; None: not known."""
         return self.table.rows
 
 
@@ -76,27 +73,29 @@ def rollbacks(
         SetupError: the catalog cannot be read.
     """
     lake = Lake(target.catalog)
-    found: list[Rollback] = []
-    missing: list[Diagnostic] = []
+    possible: list[Rollback] = []
+    unavailable: list[Diagnostic] = []
     computed: list[Diagnostic] = []
     faults: list[Diagnostic] = []
     for model in models:
         if not model.streaming or not model.in_catalog:
             computed.append(_unavailable(model, _NOT_STREAMING.format(model.name), _BATCH))
             continue
-        one = _rollback(target, lake, model)
-        if isinstance(one, Diagnostic):
-            missing.append(one)
+        rollback = _rollback(target, lake, model)
+        if isinstance(rollback, Diagnostic):
+            unavailable.append(rollback)
         else:
-            found.append(one)
-            faults += _faults(manifest, lake, one)
-    if not found:
+            possible.append(rollback)
+            faults += _faults(manifest, lake, rollback)
+    if not possible:
         # What is downstream of a stream is computed again anyway.
-        return (), tuple(missing or computed)
-    faults += (fault for one in found if (fault := _unread_gone(manifest, lake, one, found)) is not None)
+        return (), tuple(unavailable or computed)
+    faults += (
+        fault for rollback in possible if (fault := _unread_gone(manifest, lake, rollback, possible)) is not None
+    )
     if DOWNSTREAM_STOPS not in accept:
-        faults += _stopped(manifest, target, found)
-    return tuple(found), tuple(faults)
+        faults += _stopped(manifest, target, possible)
+    return tuple(possible), tuple(faults)
 
 
 _NOT_STREAMING = "'{0}' is not a streaming table, and no generation of it is kept"
@@ -109,38 +108,43 @@ def _unavailable(model: Model, message: str, hint: str) -> Diagnostic:
 
 def _rollback(target: Target, lake: Lake, model: Model) -> Rollback | Diagnostic:
     folder, relation = table_state(target, model), model.relation
-    begun = folder.journal.begun(operations.Rollback)
-    previous = noted_previous(folder, begun.to) if begun is not None else previous_generation(folder)
+    note = folder.journal.open_operation(operations.Rollback)
+    replaced_generation = noted_previous(folder, note.to) if note is not None else previous_generation(folder)
     table = lake.table(relation.schema, relation.name, PREVIOUS)
-    if begun is not None and table is not None and previous is not None and table.snapshot != previous.table.snapshot:
+    if (
+        note is not None
+        and table is not None
+        and replaced_generation is not None
+        and table.snapshot != replaced_generation.table.snapshot
+    ):
         # It is the table again; the tag has what it replaced.
         table = lake.table(relation.schema, relation.name)
-    hint = "A full refresh keeps what it replaces for as long as 'keep_previous' says. To rebuild it: engine build -f "
+    hint = "A full refresh keeps the replaced version for the time of 'keep_previous'. To rebuild it: engine build -f "
     hint += f"-s {model.name}"
-    if previous is None or table is None:
+    if replaced_generation is None or table is None:
         return _unavailable(model, f"no earlier generation of '{model.name}' is kept", hint)
-    kept = begun is not None or table.snapshot == previous.table.snapshot
-    if not kept or previous.table.snapshot not in table.snapshots:
+    is_kept = note is not None or table.snapshot == replaced_generation.table.snapshot
+    if not is_kept or replaced_generation.table.snapshot not in table.snapshots:
         return _unavailable(model, f"the earlier version of {relation} has expired", hint)
-    return Rollback(model, folder, previous, table, begun is not None)
+    return Rollback(model, folder, replaced_generation, table, note is not None)
 
 
-def _faults(manifest: Manifest, lake: Lake, one: Rollback) -> Iterator[Diagnostic]:
-    if one.begun:
+def _faults(manifest: Manifest, lake: Lake, rollback: Rollback) -> Iterator[Diagnostic]:
+    if rollback.is_resumed:
         return
-    model, state, table = one.model, one.previous.state, one.table
+    model, state, table = rollback.model, rollback.replaced_generation.state, rollback.table
     build = f"engine build -s {model.name}"
     if (
         STAGED in table.branches
-        or one.folder.pending() is not None
-        or one.folder.journal.begun(operations.Refresh) is not None
+        or rollback.folder.unpublished() is not None
+        or rollback.folder.journal.open_operation(operations.Refresh) is not None
     ):
         message = f"a build of '{model.name}' is not finished, or its rows are staged"
         yield _unavailable(model, message, f"Finish it first: {build}, or engine publish {model.name} --accept")
         return
     hint = f"Undo the edit and rebuild the table: engine build -f -s {model.name}"
     try:
-        check_table(model, state, read_checkpoint(one.folder, state.generation, files=False), table)
+        check_table(model, state, read_checkpoint(rollback.folder, state.generation, files=False), table)
     except StateError as error:
         yield _unavailable(model, f"the earlier generation cannot continue: {error.diagnostic.message}", hint)
     for item in model.inputs:
@@ -151,82 +155,94 @@ def _faults(manifest: Manifest, lake: Lake, one: Rollback) -> Iterator[Diagnosti
                 f"The earlier generation of '{model.name}' would never read them. Undo the edit and rebuild the table."
             )
             yield _unavailable(model, message, hint)
-    if model.write.delete_when is not None and _deletes_gone(lake, one):
+    if model.write.delete_when is not None and _deletes_gone(lake, rollback):
         message = f"the deleted keys of the earlier generation of '{model.name}' are gone: their types changed"
         yield _unavailable(model, message, f"Undo the edit and rebuild the table: engine build -f -s {model.name}")
 
 
-def _unread_gone(manifest: Manifest, lake: Lake, one: Rollback, found: Sequence[Rollback]) -> Diagnostic | None:
+def _unread_gone(
+    manifest: Manifest, lake: Lake, rollback: Rollback, rollbacks_together: Sequence[Rollback]
+) -> Diagnostic | None:
     """Say so if a table that a model streams from has no longer what the earlier generation had not read of it."""
-    read = [manifest.nodes[item.node] for item in one.model.inputs if item.stream]
-    if one.begun or not all(isinstance(node, Model) for node in read):
+    read_nodes = [manifest.nodes[item.node] for item in rollback.model.inputs if item.stream]
+    if rollback.is_resumed or not all(isinstance(node, Model) for node in read_nodes):
         return None
-    back = {other.model.id: other.table for other in found}
-    state, folder = one.previous.state, one.folder
-    relations = [node.relation for node in read if isinstance(node, Model) and node.id not in back]
+    back = {rolled_back.model.id: rolled_back.table for rolled_back in rollbacks_together}
+    state, folder = rollback.replaced_generation.state, rollback.folder
+    relations = [node.relation for node in read_nodes if isinstance(node, Model) and node.id not in back]
     names = [(relation.schema, relation.name) for relation in relations]
     # The tables with their first rows.
     seeds = (str(start.get("seed") or "") for start in state.starts.values())
     names += [(folder.schema, seed.rpartition(".")[2]) for seed in seeds if seed]
     tables = [*(table for name in names if (table := lake.table(*name)) is not None), *back.values()]
-    known = {number for table in tables for snapshot in table.history for number in (snapshot.id, snapshot.parent)}
+    known_snapshots = {
+        number for table in tables for snapshot in table.history for number in (snapshot.id, snapshot.parent)
+    }
     positions = (offset.get("snapshot_id") for offset in spark_checkpoint.standing(folder.checkpoint(state.generation)))
-    if all(position in known for position in positions if isinstance(position, int)):
+    if all(position in known_snapshots for position in positions if isinstance(position, int)):
         return None
-    names_read = ", ".join(f"'{node.name}'" for node in read)
+    names_read = ", ".join(f"'{node.name}'" for node in read_nodes)
     message = (
-        f"what '{one.model.name}' had not read of {names_read} before its full refresh has expired or was replaced"
+        f"rows of {names_read} that '{rollback.model.name}' had not read before its full refresh have expired or were "
+        "replaced"
     )
-    return _unavailable(one.model, message, f"Undo the edit and rebuild the table: engine build -f -s {one.model.name}")
+    return _unavailable(
+        rollback.model, message, f"Undo the edit and rebuild the table: engine build -f -s {rollback.model.name}"
+    )
 
 
-def _deletes_gone(lake: Lake, one: Rollback) -> bool:
+def _deletes_gone(lake: Lake, rollback: Rollback) -> bool:
     """Whether the table of deleted keys was replaced since: that commit is of no micro-batch."""
-    relation = one.model.relation
+    relation = rollback.model.relation
     table = lake.table(relation.schema, relation.name + deleted_keys.SUFFIX)
     commits = table.history if table is not None else ()
     # A refresh begins before it replaces.
-    since = max((s.at for s in one.table.history[:1]), default=0)
-    return any(s.marker("model") is not None and s.marker("batch-id") is None and s.at >= since for s in commits)
+    refreshed_at = max((s.at for s in rollback.table.history[:1]), default=0)
+    return any(s.marker("model") is not None and s.marker("batch-id") is None and s.at >= refreshed_at for s in commits)
 
 
-def _stopped(manifest: Manifest, target: Target, found: Sequence[Rollback]) -> Iterator[Diagnostic]:
-    back = {one.model.id: one for one in found}
-    for one in found:
-        if one.begun:
+def _stopped(manifest: Manifest, target: Target, rollbacks_together: Sequence[Rollback]) -> Iterator[Diagnostic]:
+    back = {rollback.model.id: rollback for rollback in rollbacks_together}
+    for rollback in rollbacks_together:
+        if rollback.is_resumed:
             continue
-        then = {snapshot.id for snapshot in one.table.history} | {s.parent for s in one.table.history}
-        gone = one.table.snapshots - then
+        then = {snapshot.id for snapshot in rollback.table.history} | {s.parent for s in rollback.table.history}
+        lost_snapshots = rollback.table.snapshots - then
         names = [
             reader.name
             for reader in manifest.models
-            if any(item.stream and item.node == one.model.id for item in reader.inputs)
-            and gone & set(_positions(target, reader, back.get(reader.id)))
+            if any(item.stream and item.node == rollback.model.id for item in reader.inputs)
+            and lost_snapshots & set(_positions(target, reader, back.get(reader.id)))
         ]
         if names:
-            yield _stopping(one.model, names)
+            yield _stopping(rollback.model, names)
 
 
 def _positions(target: Target, reader: Model, back: Rollback | None) -> Iterator[int]:
     folder = state_now(target, reader)
-    state = back.previous.state if back is not None else folder.load()
+    state = back.replaced_generation.state if back is not None else folder.load()
     for offset in spark_checkpoint.standing(folder.checkpoint(state.generation)) if state is not None else ():
         if isinstance(snapshot := offset.get("snapshot_id"), int):
             yield snapshot
 
 
 def _stopping(model: Model, names: Sequence[str]) -> Diagnostic:
-    one, shown = len(names) == 1, ", ".join(f"'{name}'" for name in names)
-    message = f"{shown} {'has' if one else 'have'} read rows of '{model.name}' that it will not have, and cannot resume"
+    single, readers = len(names) == 1, ", ".join(f"'{name}'" for name in names)
+    pronoun = "it" if single else "them"
+    message = (
+        f"{readers} {'has' if single else 'have'} read rows of '{model.name}' that it will not have, and cannot resume"
+    )
     hint = (
-        f"Roll {'it' if one else 'them'} back too: engine rollback {model.name}+. Where no earlier generation of "
-        f"{'it is' if one else 'them is'} kept: --accept {DOWNSTREAM_STOPS}, and rebuild {'it' if one else 'them'}"
+        f"Roll {pronoun} back too: engine rollback {model.name}+. Where no earlier generation of "
+        f"{'it is' if single else 'them is'} kept: --accept {DOWNSTREAM_STOPS}, and rebuild {pronoun}"
     )
     return Diagnostic(DOWNSTREAM_STOPS, message, hint, node=model.name, location=Location(model.file))
 
 
 @contextmanager
-def opened(manifest: Manifest, target: Target, root: Path, models: Sequence[Model], target_dir: Path) -> Iterator[Run]:
+def open_run(
+    manifest: Manifest, target: Target, root: Path, models: Sequence[Model], target_dir: Path
+) -> Iterator[Run]:
     """Open the session of a command, with the locks of some models.
 
     Raises:
@@ -242,27 +258,27 @@ def opened(manifest: Manifest, target: Target, root: Path, models: Sequence[Mode
         yield run
 
 
-def roll_back(run: Run, one: Rollback) -> None:
+def roll_back(run: Run, rollback: Rollback) -> None:
     """Bring the earlier generation of a table back, or finish that.
 
     Args:
         run: with the session and the lock of the table.
-        one: what comes back, as it was found under the lock.
+        rollback: what comes back, as it was found under the lock.
 
     Raises:
         StateError: `lease-lost`, `state-unreadable`.
     """
-    model, folder, previous = one.model, run.state(one.model), one.previous
-    note = folder.journal.begun(operations.Rollback)
+    model, folder, replaced_generation = rollback.model, run.state(rollback.model), rollback.replaced_generation
+    note = folder.journal.open_operation(operations.Rollback)
     if note is None:
         state = folder.load()
         if state is None:
             raise ValueError(model.name)
-        note = operations.Rollback(previous.state.generation, state.generation)
+        note = operations.Rollback(replaced_generation.state.generation, state.generation)
     # In this order: as long as both have a model.json, the newer counts, and the note says that it does not.
     steps = [
-        Step("put back", partial(_exchange, run, one, note.other)),
-        Step("brought back", partial(folder.save, previous.state)),
+        Step("put back", partial(_exchange, run, rollback, note.other)),
+        Step("brought back", partial(folder.save, replaced_generation.state)),
         Step("retired", partial(folder.retire, note.other)),
     ]
     carry_out([(folder.journal, note)], steps, model.name)
@@ -270,19 +286,21 @@ def roll_back(run: Run, one: Rollback) -> None:
     folder.forget_previous(note.to)
 
 
-def _exchange(run: Run, one: Rollback, other: int) -> None:
+def _exchange(run: Run, rollback: Rollback, current_generation: int) -> None:
     """Put the table back, and keep what it is now; done before, it stays as it is."""
-    model, folder, previous = one.model, run.state(one.model), one.previous
+    model, folder, replaced_generation = rollback.model, run.state(rollback.model), rollback.replaced_generation
     relation, session = model.relation, run.spark.newSession()
     table = run.lake.table(relation.schema, relation.name)
-    if table is not None and table.holds(previous.table.snapshot):
+    if table is not None and table.holds(replaced_generation.table.snapshot):
         return
-    state = next((state for state in [folder.load()] if state is not None and state.generation == other), None)
-    if state is None or noted_previous(folder, previous.state.generation) is None:
+    state = next(
+        (state for state in [folder.load()] if state is not None and state.generation == current_generation), None
+    )
+    if state is None or noted_previous(folder, replaced_generation.state.generation) is None:
         message = f"the state of {relation} is not the one that the rollback began with"
         raise StateError(
             "state-copied", message, f"Rebuild the table: engine build -f -s {model.name}", node=model.name
         )
     seconds = kept_seconds(model)
     save_previous(folder, kept_now(state, version_of(session, relation.sql), seconds))
-    put_back(session, relation.sql, previous.table, seconds, fence_of(run.lease_marker(model)))
+    put_back(session, relation.sql, replaced_generation.table, seconds, fence_of(run.lease_marker(model)))

@@ -20,8 +20,8 @@ from engine.runtime.build import spark_session
 from engine.runtime.context.run_context import CORE
 from engine.runtime.inputs.watermark_lag import moment
 from engine.runtime.spark_support.spark_errors import spark_exceptions, summary, unreadable
-from engine.secrets import scrub
-from engine.sources import BAD, KINDS, Place, answers_of
+from engine.secrets.scrubber import scrub
+from engine.sources import BAD, KINDS, Place, source_traits
 from engine.sources.spark_reader import newest
 from engine.sources.spec import SourceSpec
 from engine.state import checkpoint as spark_checkpoint
@@ -33,8 +33,6 @@ _log = logging.getLogger("engine.runtime")
 
 
 class FreshnessVerdict(StrEnum):
-    """The status of a source; dbt's words."""
-
     PASS = "pass"  # noqa: S105 - no password
     WARN = "warn"
     ERROR = "error"
@@ -42,7 +40,7 @@ class FreshnessVerdict(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class SourceLook:
+class SourceFreshness:
     """What a look at a source found.
 
     Attributes:
@@ -72,13 +70,12 @@ class SourceLook:
         return FreshnessVerdict.WARN if bounds.warn_after and age > bounds.warn_after.seconds else FreshnessVerdict.PASS
 
 
-def look(
+def check_freshness(
     sources: Sequence[Source], manifest: Manifest, target: Target, root: Path, target_dir: Path
-) -> Iterator[SourceLook]:
+) -> Iterator[SourceFreshness]:
     """Look at sources with bounds, one after the other.
 
-    Raises:
-        SetupError: Spark cannot be had; what is wrong with a source is in its result.
+    Raises SetupError: Spark cannot be had; what is wrong with a source is in its result.
     """
     place = target.place(root)
     reads = [source for source in sources if _committed_at(source) is None]
@@ -88,35 +85,35 @@ def look(
     with spark_session(target, target_dir, sets=(*CORE, *jars)) if reads else nullcontext() as spark:
         for source in sources:
             session = spark.newSession() if spark is not None else None
-            seen = _look(session, source, place)
-            if session is not None and not seen.error:
-                seen = replace(seen, waiting=waiting(session, manifest, target, source, place))
-            yield seen
+            freshness = _check_source(session, source, place)
+            if session is not None and not freshness.error:
+                freshness = replace(freshness, waiting=unread_by_model(session, manifest, target, source, place))
+            yield freshness
 
 
 def _committed_at(source: Source) -> Callable[[SourceSpec, Place], datetime | None] | None:
     from_rows = source.freshness is not None and source.freshness.loaded_at
-    return None if from_rows else answers_of(source.spec.format).committed_at
+    return None if from_rows else source_traits(source.spec.format).committed_at
 
 
-def _look(session: SparkSession | None, source: Source, place: Place) -> SourceLook:
+def _check_source(session: SparkSession | None, source: Source, place: Place) -> SourceFreshness:
     begin, at = time.monotonic(), datetime.now(UTC)
-    found, error, ahead, farthest = None, "", 0, ""
+    newest_time, error, ahead, farthest = None, "", 0, ""
     try:
         KINDS[source.spec.format].check(source.spec, place)
         committed_at = _committed_at(source)
         if committed_at is not None:
-            found = committed_at(source.spec, place)
+            newest_time = committed_at(source.spec, place)
         elif session is not None:
-            found, ahead, farthest = _newest(session, source, place)
-        error = "" if found else "there is no row that counts" if ahead else "there is no row"
+            newest_time, ahead, farthest = _newest(session, source, place)
+        error = "" if newest_time else "there is no row that counts" if ahead else "there is no row"
     except EngineError as failure:
         error = failure.diagnostic.message
     except spark_exceptions() as failure:
         _log.exception("freshness of %s", source.name)
-        told = unreadable(failure)
-        error = scrub(told[0] if told else summary(str(failure)))
-    return SourceLook(source, at, found, time.monotonic() - begin, error, ahead, farthest)
+        file_fault = unreadable(failure)
+        error = scrub(file_fault[0] if file_fault else summary(str(failure)))
+    return SourceFreshness(source, at, newest_time, time.monotonic() - begin, error, ahead, farthest)
 
 
 def _newest(session: SparkSession, source: Source, place: Place) -> tuple[datetime | None, int, str]:
@@ -140,23 +137,24 @@ def _newest(session: SparkSession, source: Source, place: Place) -> tuple[dateti
     return None if row["newest"] is None else moment(row["newest"]), row["ahead"], row["farthest"] or ""
 
 
-def waiting(session: SparkSession, manifest: Manifest, target: Target, source: Source, place: Place) -> dict[str, int]:
+def unread_by_model(
+    session: SparkSession, manifest: Manifest, target: Target, source: Source, place: Place
+) -> dict[str, int]:
     """Records of a source that are not in a model's table yet, by model; empty where its kind cannot tell.
 
     A model that was never built waits for all there is.
 
-    Raises:
-        EngineError: the source cannot be asked.
+    Raises EngineError: the source cannot be asked.
     """
     readers = [m for m in manifest.models if any(i.node == source.id and i.stream for i in m.inputs)]
-    left = answers_of(source.spec.format).waiting
-    if left is None or not readers:
+    count_unread = source_traits(source.spec.format).waiting
+    if count_unread is None or not readers:
         return {}
-    there = KINDS[source.spec.format].position(session, source.spec, place)
+    position = KINDS[source.spec.format].position(session, source.spec, place)
     counts = {}
     for model in readers:
         folder = table_state(target, model)
         state = folder.load()
         stands = spark_checkpoint.standing(folder.checkpoint(state.generation)) if state else []
-        counts[model.name] = left(there, stands)
+        counts[model.name] = count_unread(position, stands)
     return counts

@@ -25,7 +25,7 @@ from engine.project import load_project
 from engine.project.followed_files import read_files
 from engine.runtime.build import target_conf
 from engine.runtime.context.run_context import jar_sets, state_jars
-from engine.secrets import MASK, is_credential, names_credential, names_secret_setting, scrub, without_secrets
+from engine.secrets.scrubber import MASK, is_credential, names_credential, names_secret_setting, scrub, without_secrets
 from engine.spark._command import AVRO_LIMITS, STACK, driver_conf, write_properties
 from engine.spark._pyspark import pyspark_home
 from engine.spark.cluster import script_java_home
@@ -56,8 +56,8 @@ def shown_conf(target: Target, target_dir: Path, manifest: Manifest) -> dict[str
 
 def submitted_settings(target: Target, target_dir: Path, manifest: Manifest) -> SessionSettings:
     """Return the settings of a session that another process starts; its jars may not have been fetched."""
-    read = [node for node in manifest.nodes.values() if isinstance(node, Model | DataTest)]
-    sets = (*jar_sets(manifest, read), *catalog_settings.catalog_jars(target.catalog), *state_jars(target))
+    readers = [node for node in manifest.nodes.values() if isinstance(node, Model | DataTest)]
+    sets = (*jar_sets(manifest, readers), *catalog_settings.catalog_jars(target.catalog), *state_jars(target))
     jars = tuple(dict.fromkeys(path for _, path, _ in status(sets)))
     return SessionSettings(NO_JAVA, target_dir / "logs", jars, target.master, conf=target_conf(target))
 
@@ -137,17 +137,17 @@ def submission(
         SetupError: `not-supported`: the cluster cannot run it in this way.
         ProjectError: `secret-misplaced`: a file that the cluster needs holds a key or a token.
     """
-    chosen = _mode(target, mode)
+    deploy_mode = _mode(target, mode)
     _check(target, command)
     name = command[0]
     shared = [*command, "--target", target.name]
     if name in _WITH_UNIT_TESTS and "--exclude" not in command:
         shared += ["--exclude", "test_type:unit"]
-    options = ["--master", target.master, "--deploy-mode", chosen.value, "--name", f"headrace-{manifest.project}"]
+    options = ["--master", target.master, "--deploy-mode", deploy_mode.value, "--name", f"headrace-{manifest.project}"]
     options += ["--properties-file", "{properties}"]
-    conf = _startup_conf(target, target_dir, manifest, chosen)
-    if chosen is DeployMode.CLIENT:
-        return Submission(chosen, tuple(options), (*shared, "--project-dir", str(root)), conf, {})
+    conf = _startup_conf(target, target_dir, manifest, deploy_mode)
+    if deploy_mode is DeployMode.CLIENT:
+        return Submission(deploy_mode, tuple(options), (*shared, "--project-dir", str(root)), conf, {})
     archives = [f"{{archive}}#{_ARCHIVE}", *([f"{environment}#{_ENVIRONMENT}"] if environment else [])]
     if environment:
         conf |= {f"spark.pyspark.{part}python": f"./{_ENVIRONMENT}/bin/python" for part in ("", "driver.")}
@@ -157,28 +157,23 @@ def submission(
     withheld = _withheld(root, target_dir, project)
     members = {**{f"project/{name}": path for name, path in project.items()}, **_engine_files()}
     options += ["--archives", ",".join(archives)]
-    return Submission(chosen, tuple(options), tuple(shared), conf, members, withheld)
+    return Submission(deploy_mode, tuple(options), tuple(shared), conf, members, withheld)
 
 
-def submit(made: Submission, folder: Path) -> int:
-    """Run spark-submit and return its exit code.
-
-    Raises:
-        SetupError: `java-missing`, `java-version`.
-    """
+def submit(prepared: Submission, folder: Path) -> int:
     java = find_java()
     files = {"properties": folder / "spark.properties", "main": folder / "headrace_main.py"}
-    write_properties(files["properties"], made.conf)
+    write_properties(files["properties"], prepared.conf)
     shutil.copyfile(Path(engine.__file__).parent / "cli" / "commands" / "submitted_main.py", files["main"])
-    if made.members:
+    if prepared.members:
         files["archive"] = folder / "headrace.tar.gz"
-        _pack(files["archive"], made.members)
-    arguments = made.arguments(files)
+        _pack(files["archive"], prepared.members)
+    arguments = prepared.arguments(files)
     home = script_java_home(java.path, folder) if java.bundled else java.home
     # In client mode the driver is this command again, on this machine; a cluster's has variables of its own.
-    own = dict(os.environ) if made.mode is DeployMode.CLIENT else without_secrets()
-    env = {**own, "JAVA_HOME": str(home), "SPARK_HOME": str(pyspark_home())}
-    if made.mode is DeployMode.CLIENT:
+    environment = dict(os.environ) if prepared.mode is DeployMode.CLIENT else without_secrets()
+    env = {**environment, "JAVA_HOME": str(home), "SPARK_HOME": str(pyspark_home())}
+    if prepared.mode is DeployMode.CLIENT:
         env["PYSPARK_DRIVER_PYTHON"] = sys.executable
     return subprocess.run([str(pyspark_home() / "bin" / "spark-submit"), *arguments], env=env, check=False).returncode
 
@@ -197,8 +192,10 @@ def _mode(target: Target, mode: DeployMode | None) -> DeployMode:
 
 def _check(target: Target, command: Sequence[str]) -> None:
     if not command or command[0] not in COMMANDS:
-        named = f"'{command[0]}'" if command else "no command"
-        raise UsageError("usage", f"submit runs {', '.join(COMMANDS)}, and got {named}", "Write: engine submit build")
+        command_text = f"'{command[0]}'" if command else "no command"
+        raise UsageError(
+            "usage", f"submit runs {', '.join(COMMANDS)}, and got {command_text}", "Write: engine submit build"
+        )
     if command[0] not in _READING and "://" not in str(target.state):
         message = "the state is a folder, whose locks are held by the Java that Headrace starts, not by spark-submit's"
         hint = "Run engine build on this machine, or set 'state: s3a://<bucket>/<folder>' in the target."
@@ -208,29 +205,30 @@ def _check(target: Target, command: Sequence[str]) -> None:
 def _startup_conf(target: Target, target_dir: Path, manifest: Manifest, mode: DeployMode) -> dict[str, str]:
     """The settings without secrets: a cluster manager keeps them where others may read them."""
     conf = session_conf(submitted_settings(masked(target), target_dir, manifest))
-    given = conf.get(_DRIVER_OPTIONS, "")
-    ours = ("-Duser.timezone=UTC", "-XX:+ExitOnOutOfMemoryError", STACK, *AVRO_LIMITS)
-    conf[_DRIVER_OPTIONS] = " ".join((*ours, given)).strip()
-    left = {"spark.master", "spark.app.name", "spark.sql.warehouse.dir"}
+    user_options = conf.get(_DRIVER_OPTIONS, "")
+    own_options = ("-Duser.timezone=UTC", "-XX:+ExitOnOutOfMemoryError", STACK, *AVRO_LIMITS)
+    conf[_DRIVER_OPTIONS] = " ".join((*own_options, user_options)).strip()
+    excluded = {"spark.master", "spark.app.name", "spark.sql.warehouse.dir"}
     if mode is DeployMode.CLUSTER and not is_loopback(target.master):
-        left |= {"spark.driver.host", "spark.driver.bindAddress"}
+        excluded |= {"spark.driver.host", "spark.driver.bindAddress"}
     return {
         key: value
         for key, value in sorted(conf.items())
-        if key not in left and MASK not in value and not (names_secret_setting(key) and value not in {"true", "false"})
+        if key not in excluded
+        and MASK not in value
+        and not (names_secret_setting(key) and value not in {"true", "false"})
     }
 
 
 def _project_files(root: Path) -> dict[str, Path]:
     """The files that a compilation reads, by their names in the project.
 
-    Raises:
-        ProjectError: `secret-misplaced`: one holds a key or a token.
+    Raises ProjectError: `secret-misplaced`: one holds a key or a token.
     """
-    found = {
+    files = {
         name: Path(path) for name, path in read_files(root, load_project(root).paths).items() if Path(path).is_file()
     }
-    for name, path in sorted(found.items()):
+    for name, path in sorted(files.items()):
         for number, line in enumerate(path.read_text(encoding="utf-8", errors="replace").splitlines(), 1):
             if is_credential(line):
                 message = (
@@ -238,7 +236,7 @@ def _project_files(root: Path) -> dict[str, Path]:
                 )
                 hint = "Write \"{{ env_var('ENGINE_SECRET_..') }}\" in its place: the driver reads its own environment."
                 raise ProjectError("secret-misplaced", message, hint, location=Location(name, number))
-    return {name: path.resolve() for name, path in sorted(found.items())}
+    return {name: path.resolve() for name, path in sorted(files.items())}
 
 
 def _withheld(root: Path, target_dir: Path, packed: Collection[str]) -> tuple[str, ...]:

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
-_SHOWN = 3
-_LONG = 200
+_MAX_EXAMPLES = 3
+_MAX_LENGTH = 200
 # All that can be wrong with rows that are dropped.
 _NO_TIME = "the event time is NULL"
 
@@ -36,7 +36,7 @@ class Watched:
 
     Attributes:
         name: of the input, as models call it; two may have the same one, through an ephemeral model.
-        once: each record is read once; the static side of a stream is read again in each micro-batch.
+        once: each record is read once; the static side of a stream is re-read in each micro-batch.
         limit: how many a build takes out before it is an error.
     """
 
@@ -58,6 +58,7 @@ class Observed:
     Attributes:
         dropped: rows that were dropped as they have no event time.
         read: records, bad and good.
+        skipped: records that are not rows, which are not among those read.
         reason: one of those for which its records were taken out, without values of records.
     """
 
@@ -65,16 +66,18 @@ class Observed:
     dropped: int = 0
     read: int = 0
     reason: str = ""
+    skipped: int = 0
 
     @property
     def taken_out(self) -> int:
         return self.bad + self.dropped
 
 
-def observed(session: SparkSession, execution: Any, watched: Iterable[Watched]) -> dict[str, Observed]:
-    """What an execution saw, by view."""
-    found = executions.observed(execution)
-    return {item.view: _observed(session, execution, item, found.get(item.observation)) for item in watched}
+def observed(session: SparkSession, execution: Any, watched_inputs: Iterable[Watched]) -> dict[str, Observed]:
+    metrics_by_name = executions.observed(execution)
+    return {
+        item.view: _observed(session, execution, item, metrics_by_name.get(item.observation)) for item in watched_inputs
+    }
 
 
 def _observed(session: SparkSession, execution: Any, item: Watched, metrics: Mapping[str, Any] | None) -> Observed:
@@ -83,9 +86,11 @@ def _observed(session: SparkSession, execution: Any, item: Watched, metrics: Map
         frame = executions.observed_frame(session, execution, item.observation)
         row = frame.agg(*mark_bad_records.metrics(frame)).first() if frame is not None else None
         metrics = row.asDict() if row is not None else {}
-    counts = (mark_bad_records.COUNT, mark_bad_records.DROPPED_COUNT, mark_bad_records.RECORDS)
-    bad, dropped, read = (int(metrics.get(name) or 0) for name in counts)
-    return Observed(bad, dropped, read, metrics.get(mark_bad_records.REASON) or _NO_TIME)
+    counts = (
+        mark_bad_records.COUNT, mark_bad_records.DROPPED_COUNT, mark_bad_records.RECORDS, mark_bad_records.SKIPPED_COUNT
+    )  # fmt: skip
+    bad, dropped, read, skipped = (int(metrics.get(name) or 0) for name in counts)
+    return Observed(bad, dropped, read, metrics.get(mark_bad_records.REASON) or _NO_TIME, skipped)
 
 
 def _records(session: SparkSession, execution: Any, item: Watched) -> DataFrame | None:
@@ -93,57 +98,67 @@ def _records(session: SparkSession, execution: Any, item: Watched) -> DataFrame 
     return mark_bad_records.bad_records(frame, item.name) if frame is not None else None
 
 
-def by_name(watched: Iterable[Watched], counts: Mapping[str, int]) -> dict[str, int]:
-    found: Counter[str] = Counter()
-    for item in watched:
-        found[item.name] += counts.get(item.view, 0)
-    return {name: count for name, count in found.items() if count}
+def skipped_records(watched_inputs: Iterable[Watched], observations: Mapping[str, Observed]) -> int:
+    """How many records of inputs that are read once are not rows."""
+    return sum(observations[item.view].skipped for item in watched_inputs if item.once)
 
 
-def reasons_by_name(watched: Iterable[Watched], found: Mapping[str, str]) -> dict[str, str]:
-    return {item.name: found[item.view] for item in reversed(tuple(watched)) if item.view in found}
+def by_name(watched_inputs: Iterable[Watched], counts: Mapping[str, int]) -> dict[str, int]:
+    counts_by_name: Counter[str] = Counter()
+    for item in watched_inputs:
+        counts_by_name[item.name] += counts.get(item.view, 0)
+    return {name: count for name, count in counts_by_name.items() if count}
+
+
+def reasons_by_name(watched_inputs: Iterable[Watched], reasons: Mapping[str, str]) -> dict[str, str]:
+    return {item.name: reasons[item.view] for item in reversed(tuple(watched_inputs)) if item.view in reasons}
 
 
 def to_quarantine(
-    session: SparkSession, execution: Any, watched: Iterable[Watched], seen: Mapping[str, Observed]
+    session: SparkSession, execution: Any, watched_inputs: Iterable[Watched], observations: Mapping[str, Observed]
 ) -> Iterator[DataFrame]:
-    for item in watched:
-        if item.policy is OnBadRecord.QUARANTINE and item.once and seen[item.view].bad:
-            found = _records(session, execution, item)
-            if found is not None:
-                yield found
+    for item in watched_inputs:
+        if item.policy is OnBadRecord.QUARANTINE and item.once and observations[item.view].bad:
+            records = _records(session, execution, item)
+            if records is not None:
+                yield records
 
 
 def refused(
-    session: SparkSession, execution: Any, watched: Iterable[Watched], seen: Mapping[str, Observed] | None = None
+    session: SparkSession,
+    execution: Any,
+    watched_inputs: Iterable[Watched],
+    observations: Mapping[str, Observed] | None = None,
 ) -> RunError | None:
     """The error that ends a model at bad records of an input with `fail`, with the first of them.
 
-    `seen`: what it saw of each view; None: they are counted now, as the execution did not come to its end.
+    `observations`: what it saw of each view; None: they are counted now, as the execution did not come to its end.
     """
-    for item in watched:
-        if item.policy is not OnBadRecord.FAIL or (seen is not None and not seen[item.view].bad):
+    for item in watched_inputs:
+        if item.policy is not OnBadRecord.FAIL or (observations is not None and not observations[item.view].bad):
             continue
-        found = _records(session, execution, item)
-        if found is None:
+        records = _records(session, execution, item)
+        if records is None:
             continue
-        count = seen[item.view].bad if seen is not None else found.count()
+        count = observations[item.view].bad if observations is not None else records.count()
         if count:
-            return error(item.name, count, _lines(found))
+            return error(item.name, count, _lines(records))
     return None
 
 
 def first_lines(session: SparkSession, execution: Any, item: Watched) -> list[str]:
-    found = _records(session, execution, item)
-    return _lines(found) if found is not None else []
+    records = _records(session, execution, item)
+    return _lines(records) if records is not None else []
 
 
-def _lines(found: DataFrame) -> list[str]:
-    return [_line(r["reason"], json.loads(r["origin"]), r["raw"], r["row"]) for r in found.limit(_SHOWN).collect()]
+def _lines(records: DataFrame) -> list[str]:
+    return [
+        _line(r["reason"], json.loads(r["origin"]), r["raw"], r["row"]) for r in records.limit(_MAX_EXAMPLES).collect()
+    ]
 
 
 @contextmanager
-def explained(session: SparkSession, execution: Callable[[], Any], watched: Iterable[Watched]) -> Iterator[None]:
+def explained(session: SparkSession, execution: Callable[[], Any], watched_inputs: Iterable[Watched]) -> Iterator[None]:
     """Turn Spark's error at the first bad record of an input with `fail` into one that reports all of them."""
     try:
         yield
@@ -151,7 +166,7 @@ def explained(session: SparkSession, execution: Callable[[], Any], watched: Iter
         first = from_text(str(failure))
         if first is None:
             raise
-        raise refused(session, execution(), watched) or first from None
+        raise refused(session, execution(), watched_inputs) or first from None
 
 
 def error(name: str, count: int, lines: Iterable[str]) -> RunError:
@@ -168,18 +183,22 @@ def error(name: str, count: int, lines: Iterable[str]) -> RunError:
 
 
 def from_text(text: str) -> RunError | None:
-    found = mark_bad_records.raised(text)
-    if found is None:
+    raised_fault = mark_bad_records.raised(text)
+    if raised_fault is None:
         return None
-    reason, origin = found
+    reason, origin = raised_fault
     return error(str(origin.get("source", "a source")), 1, [_line(reason, origin, None)])
 
 
 def _line(reason: str, origin: Mapping[str, Any], raw: bytes | None, row: str | None = None) -> str:
-    shown = bytes(raw).decode("utf-8", errors="replace") if raw else row
+    record_text = bytes(raw).decode("utf-8", errors="replace") if raw else row
     where = place(origin, raw)
     text = f"{where}: {reason}" if where else reason
-    return f"{text} ({shown[:_LONG]}{'...' if len(shown) > _LONG else ''})" if shown else text
+    return (
+        f"{text} ({record_text[:_MAX_LENGTH]}{'...' if len(record_text) > _MAX_LENGTH else ''})"
+        if record_text
+        else text
+    )
 
 
 def place(origin: Mapping[str, Any], raw: bytes | None) -> str:
@@ -208,27 +227,31 @@ def _file(uri: str, raw: bytes | None) -> str:
 @dataclass(slots=True)
 class TakenOut:
     bad: dict[str, int] = field(default_factory=dict)
-    all: dict[str, int] = field(default_factory=dict)
+    records: dict[str, int] = field(default_factory=dict)
 
     def refused(
-        self, session: SparkSession, execution: Any, watched: Iterable[Watched], seen: Mapping[str, Observed]
+        self,
+        session: SparkSession,
+        execution: Any,
+        watched_inputs: Iterable[Watched],
+        observations: Mapping[str, Observed],
     ) -> RunError | None:
         """The error of an input with too many bad records, those of an uncommitted execution included."""
-        for item in watched:
-            one = seen[item.view]
-            if item.policy is OnBadRecord.FAIL or not one.bad:
+        for item in watched_inputs:
+            observation = observations[item.view]
+            if item.policy is OnBadRecord.FAIL or not observation.bad:
                 continue
-            bad, read = one.bad + self.bad.get(item.view, 0), one.read + self.all.get(item.view, 0)
+            bad, read = observation.bad + self.bad.get(item.view, 0), observation.read + self.records.get(item.view, 0)
             if item.limit.exceeded(bad, read):
                 return _error(item, bad, read, first_lines(session, execution, item))
         return None
 
-    def add(self, watched: Iterable[Watched], seen: Mapping[str, Observed]) -> None:
+    def add(self, watched_inputs: Iterable[Watched], observations: Mapping[str, Observed]) -> None:
         """Count what was committed; the static side of a stream is read again by each micro-batch."""
-        for item in watched:
+        for item in watched_inputs:
             if item.policy is not OnBadRecord.FAIL and item.once:
-                self.bad[item.view] = seen[item.view].bad + self.bad.get(item.view, 0)
-                self.all[item.view] = seen[item.view].read + self.all.get(item.view, 0)
+                self.bad[item.view] = observations[item.view].bad + self.bad.get(item.view, 0)
+                self.records[item.view] = observations[item.view].read + self.records.get(item.view, 0)
 
 
 def _error(item: Watched, bad: int, read: int, lines: list[str]) -> RunError:
@@ -241,15 +264,19 @@ def _error(item: Watched, bad: int, read: int, lines: list[str]) -> RunError:
     return RunError("too-many-bad-records", message, hint)
 
 
-def warnings(model: str, watched: Iterable[Watched], bad: Mapping[str, int]) -> tuple[Diagnostic, ...]:
-    policies = {item.name: item.policy for item in watched}
+def warnings(model: str, watched_inputs: Iterable[Watched], bad: Mapping[str, int]) -> tuple[Diagnostic, ...]:
+    policies = {item.name: item.policy for item in watched_inputs}
     return tuple(_warning(model, name, count, policies.get(name)) for name, count in bad.items() if count)
 
 
 def _warning(model: str, name: str, count: int, policy: OnBadRecord | None) -> Diagnostic:
     several = "1 record" if count == 1 else f"{count:,} records"
-    kept = policy is OnBadRecord.QUARANTINE
-    ended = f"{'was' if count == 1 else 'were'} {'quarantined' if kept else 'dropped'}"
-    message = f"{several} of {name} could not be read and {ended}"
-    hint = f"See why: engine show {model}__quarantine --table." if kept else "'on_bad_record: quarantine' keeps them."
+    is_quarantined = policy is OnBadRecord.QUARANTINE
+    outcome = f"{'was' if count == 1 else 'were'} {'quarantined' if is_quarantined else 'dropped'}"
+    message = f"{several} of {name} could not be read and {outcome}"
+    hint = (
+        f"See why: engine show {model}__quarantine --table."
+        if is_quarantined
+        else "'on_bad_record: quarantine' keeps them."
+    )
     return Diagnostic("bad-records", message, hint, Level.WARNING, node=model)

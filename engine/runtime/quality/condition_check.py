@@ -21,11 +21,13 @@ def check_conditions(model: Model, frame: DataFrame) -> None:
     """
     from pyspark.sql import functions as f
 
-    found = list(conditions(model))
-    if not found:
+    model_conditions = list(conditions(model))
+    if not model_conditions:
         return
-    types = frame.select(*(f.expr(f"({sql})").alias(f"c{index}") for index, (_, sql, _) in enumerate(found))).dtypes
-    for (name, sql, key), (_, type_) in zip(found, types, strict=True):
+    types = frame.select(
+        *(f.expr(f"({sql})").alias(f"c{index}") for index, (_, sql, _) in enumerate(model_conditions))
+    ).dtypes
+    for (name, sql, key), (_, type_) in zip(model_conditions, types, strict=True):
         if type_ not in {"boolean", "void"}:
             hint = DELETES if key == "delete_when" else HINT
             place = model.positions.settings.get(key) or Location(model.file)

@@ -44,13 +44,11 @@ _SAMPLES = ("first", "min", "max")
 
 
 def splits(checks: Iterable[Expectation]) -> bool:
-    """Whether rows may go to two tables."""
     return any(check.on_fail is OnFail.QUARANTINE for check in checks)
 
 
-def parted(checks: Iterable[Expectation], failed: Mapping[str, int]) -> bool:
-    """Whether rows do go to two tables."""
-    return any(failed[check.name] for check in checks if check.on_fail is OnFail.QUARANTINE)
+def parted(checks: Iterable[Expectation], failed_counts: Mapping[str, int]) -> bool:
+    return any(failed_counts[check.name] for check in checks if check.on_fail is OnFail.QUARANTINE)
 
 
 def checked_rows(frame: DataFrame, model: Model, manifest: Manifest) -> DataFrame:
@@ -73,15 +71,15 @@ def checked(frame: DataFrame, checks: Sequence[Expectation], unquoted: Collectio
         metrics += _samples(f.when(f.col(FAILED)[index], row), index)
     marked = marked.observe(OBSERVED, *metrics)
     dropped = _any(checks, OnFail.DROP) & ~_any(checks, OnFail.QUARANTINE)
-    kept = marked.where(~dropped) if _with(checks, OnFail.DROP) else marked
-    return kept if splits(checks) else kept.drop(FAILED)
+    remaining = marked.where(~dropped) if _with(checks, OnFail.DROP) else marked
+    return remaining if splits(checks) else remaining.drop(FAILED)
 
 
 def marked_rows(frame: DataFrame, checks: Sequence[Expectation]) -> DataFrame:
     """All rows, with FAILED; a group that the query leaves out fails nothing."""
     from pyspark.sql import functions as f
 
-    marks = [~f.coalesce(executions.tried(frame.sparkSession, check.check), f.lit(False)) for check in checks]
+    marks = [~f.coalesce(executions.try_expression(frame.sparkSession, check.check), f.lit(False)) for check in checks]
     if LEFT_OUT in frame.columns:
         marks = [mark & ~left_out(frame) for mark in marks]
     return frame.withColumn(FAILED, f.array(*marks).cast("array<boolean>"))
@@ -111,17 +109,17 @@ def failing(frame: DataFrame, checks: Sequence[Expectation]) -> DataFrame:
 
 
 def counted(execution: Any, checks: Sequence[Expectation]) -> dict[str, int]:
-    seen = executions.observed(execution).get(OBSERVED, {})
-    return {check.name: int(seen.get(_name("count", index)) or 0) for index, check in enumerate(checks)}
+    metrics = executions.observed(execution).get(OBSERVED, {})
+    return {check.name: int(metrics.get(_name("count", index)) or 0) for index, check in enumerate(checks)}
 
 
 def refused(execution: Any, checks: Sequence[Expectation], counts: Mapping[str, int]) -> RunError | None:
     """The error that ends a model at rows that fail a `fail` check, with up to three of them."""
-    seen = executions.observed(execution).get(OBSERVED, {})
+    metrics = executions.observed(execution).get(OBSERVED, {})
     for index in _with(checks, OnFail.FAIL):
         check = checks[index]
         if counts.get(check.name):
-            rows = dict.fromkeys(seen.get(_name(kind, index)) for kind in _SAMPLES)
+            rows = dict.fromkeys(metrics.get(_name(kind, index)) for kind in _SAMPLES)
             return _error(check, counts[check.name], [row for row in rows if row is not None])
     return None
 
@@ -143,21 +141,21 @@ def _with(checks: Sequence[Expectation], policy: OnFail) -> list[int]:
 def _any(checks: Sequence[Expectation], policy: OnFail) -> Column:
     from pyspark.sql import functions as f
 
-    found = f.lit(False)
+    any_failed = f.lit(False)
     for index in _with(checks, policy):
-        found |= f.col(FAILED)[index]
-    return found
+        any_failed |= f.col(FAILED)[index]
+    return any_failed
 
 
 def _samples(row: Column, index: int) -> list[Column]:
     from pyspark.sql import functions as f
 
-    made = {"first": f.first(row, ignorenulls=True), "min": f.min(row), "max": f.max(row)}
-    return [made[kind].alias(_name(kind, index)) for kind in _SAMPLES]
+    aggregates = {"first": f.first(row, ignorenulls=True), "min": f.min(row), "max": f.max(row)}
+    return [aggregates[kind].alias(_name(kind, index)) for kind in _SAMPLES]
 
 
-def _name(what: str, index: int) -> str:
-    return f"{what}_{index}"
+def _name(kind: str, index: int) -> str:
+    return f"{kind}_{index}"
 
 
 def counts_of(frame: DataFrame, checks: Sequence[Expectation]) -> dict[str, int]:

@@ -46,7 +46,7 @@ class Quarantine:
 
     model: Model
     facts: TableFacts | None
-    made: bool = field(default=False)
+    is_created: bool = field(default=False)
     last: int | None = field(default=None)
     descends: Callable[[int, int], bool] = lambda _, __: False
 
@@ -57,16 +57,15 @@ class Quarantine:
     def wrote(self, query: str | None, batch: int | None = None) -> SnapshotFacts | None:
         """The commit of a batch (None: of any batch) of a query of Spark's, if there is one."""
         for snapshot in self.facts.history if self.facts else ():
-            wanted = batch is None or snapshot.marker("batch-id") == str(batch)
-            if wanted and query is not None and snapshot.marker(_QUERY) == query:
+            is_batch = batch is None or snapshot.marker("batch-id") == str(batch)
+            if is_batch and query is not None and snapshot.marker(_QUERY) == query:
                 return snapshot
         return None
 
     def append(
         self, session: SparkSession, parts: Iterable[DataFrame], batch: int, query: str, markers: Mapping[str, str]
     ) -> int:
-        """Append the rows of a micro-batch in one marked commit, and give their number."""
-        staged = lake.stage(self._rows(session, parts, batch), self._made(session))
+        staged = lake.stage(self._rows(session, parts, batch), self._create_if_missing(session))
         commit = lake.append(staged, {**markers, _QUERY: query}, None, self._expected())
         self.last = commit.snapshot if commit else self.last
         return commit.rows if commit else 0
@@ -78,22 +77,20 @@ class Quarantine:
         batch: int,
         query: str,
         markers: Mapping[str, str],
-        begun: SnapshotFacts,
+        begun_snapshot: SnapshotFacts,
     ) -> int:
         """Put the rows of a micro-batch in place of those of its first attempt, which followed other rules.
 
-        Raises:
-            StateError: `batch-unfinished`.
+        Raises StateError: `batch-unfinished`.
         """
-        check_alone(self.model, self.relation, self.facts, begun)
+        check_alone(self.model, self.relation, self.facts, begun_snapshot)
         staged = lake.stage(self._rows(session, parts, batch), self.relation.sql)
-        commit = lake.exchange(staged, begun.id, {**markers, _QUERY: query}, self._expected())
+        commit = lake.exchange(staged, begun_snapshot.id, {**markers, _QUERY: query}, self._expected())
         self.last = commit.snapshot
         return commit.rows
 
     def take_over(self, session: SparkSession, rows: DataFrame, markers: Mapping[str, str]) -> None:
-        """Append rows of another quarantine as they are, in one marked commit."""
-        lake.append(lake.stage(rows, self._made(session)), markers, None, self._expected())
+        lake.append(lake.stage(rows, self._create_if_missing(session)), markers, None, self._expected())
 
     def _expected(self) -> ExpectedTable:
         last = self.last if self.last is not None or self.facts is None else self.facts.snapshot
@@ -108,13 +105,15 @@ class Quarantine:
         from pyspark.sql import functions as f
 
         empty = session.createDataFrame([], COLUMNS).drop("batch_id", "quarantined_at")
-        whole = reduce(lambda left, right: left.unionByName(right, allowMissingColumns=True), parts, empty)
-        return whole.withColumns({"batch_id": f.lit(batch).cast("bigint"), "quarantined_at": f.current_timestamp()})
+        all_rows = reduce(
+            lambda first_rows, second_rows: first_rows.unionByName(second_rows, allowMissingColumns=True), parts, empty
+        )
+        return all_rows.withColumns({"batch_id": f.lit(batch).cast("bigint"), "quarantined_at": f.current_timestamp()})
 
-    def _made(self, session: SparkSession) -> str:
-        if self.facts is None and not self.made:
+    def _create_if_missing(self, session: SparkSession) -> str:
+        if self.facts is None and not self.is_created:
             lake.create_table(session, self.relation.sql, session.createDataFrame([], COLUMNS), _layout(self.model))
-            self.made = True
+            self.is_created = True
         return self.relation.sql
 
 
@@ -124,17 +123,16 @@ def _layout(model: Model) -> TableLayout:
     return TableLayout(properties=properties, comment=comment)
 
 
-def quarantines(model: Model, watched: Iterable[Watched]) -> bool:
+def quarantines(model: Model, watched_inputs: Iterable[Watched]) -> bool:
     return expectations.splits(model.expectations) or any(
-        item.policy is OnBadRecord.QUARANTINE and item.once for item in watched
+        item.policy is OnBadRecord.QUARANTINE and item.once for item in watched_inputs
     )
 
 
 def quarantine_of(run: Run, model: Model) -> Quarantine:
     """The quarantine of a model, as it is.
 
-    Raises:
-        StateError: `name-taken` if a table of its name is not the model's.
+    Raises StateError: `name-taken` if a table of its name is not the model's.
     """
     relation = relation_of(model)
     facts = run.lake.table(relation.schema, relation.name)

@@ -27,5 +27,5 @@ def pause_after(failures: int) -> float:
     return float(min(FIRST * 2 ** min(failures - 1, 16), MOST))
 
 
-def heals(diagnostics: Iterable[Diagnostic]) -> bool:
-    return not any(found.is_error and found.code in _NEEDS_EDIT for found in diagnostics)
+def may_recover(diagnostics: Iterable[Diagnostic]) -> bool:
+    return not any(diagnostic.is_error and diagnostic.code in _NEEDS_EDIT for diagnostic in diagnostics)

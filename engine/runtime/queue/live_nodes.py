@@ -22,18 +22,18 @@ class LiveNode:
     Attributes:
         id: of the model; of a group of tests `tests.` and the id of what they test.
         upstream: ids of live nodes that must have succeeded before its turn.
-        after: ids of live nodes whose commit makes it due.
+        commit_triggers: ids of live nodes whose commit makes it due.
         sources: ids of sources whose new input makes it due.
-        every: seconds between the beginnings of two turns, at least.
+        min_seconds: seconds between the beginnings of two turns, at least.
         schedule: when it is due; None: when something changed.
     """
 
     id: str
     run: tuple[str, ...]
     upstream: frozenset[str] = frozenset()
-    after: frozenset[str] = frozenset()
+    commit_triggers: frozenset[str] = frozenset()
     sources: frozenset[str] = frozenset()
-    every: float = 0.0
+    min_seconds: float = 0.0
     schedule: Schedule | None = None
 
 
@@ -50,21 +50,21 @@ def live_nodes(manifest: Manifest, nodes: Iterable[str]) -> dict[str, LiveNode]:
         manifest: a project without errors.
         nodes: ids of models, data tests and unit tests.
     """
-    chosen = [manifest.nodes[i] for i in nodes]
-    models = {n.id: n for n in chosen if isinstance(n, Model) and n.in_catalog}
-    groups = _grouped(manifest, chosen, models)
-    found: dict[str, LiveNode] = {}
+    selected_nodes = [manifest.nodes[i] for i in nodes]
+    models = {n.id: n for n in selected_nodes if isinstance(n, Model) and n.in_catalog}
+    groups = _group_tests(manifest, selected_nodes, models)
+    live: dict[str, LiveNode] = {}
     for id_ in manifest.order:
         if (model := models.get(id_)) is not None:
-            found[id_] = _of_model(manifest, model, models, groups)
+            live[id_] = _model_node(manifest, model, models, groups)
     for tested, tests in groups.apart.items():
-        found[TESTS + tested] = _of_tests(manifest, tested, tests, models)
-    return found
+        live[TESTS + tested] = _tests_node(manifest, tested, tests, models)
+    return live
 
 
-def _grouped(manifest: Manifest, chosen: Iterable[object], models: Mapping[str, Model]) -> _Groups:
+def _group_tests(manifest: Manifest, selected_nodes: Iterable[object], models: Mapping[str, Model]) -> _Groups:
     groups = _Groups()
-    for test in chosen:
+    for test in selected_nodes:
         if isinstance(test, UnitTest) and test.model in models:
             groups.with_model.setdefault(test.model, []).append(test.id)
         elif isinstance(test, DataTest):
@@ -77,9 +77,9 @@ def _grouped(manifest: Manifest, chosen: Iterable[object], models: Mapping[str, 
     return groups
 
 
-def _of_model(manifest: Manifest, model: Model, models: Mapping[str, Model], groups: _Groups) -> LiveNode:
-    read = set(_triggers(manifest, model))
-    upstream = _nearest(manifest, model.id, models.keys())
+def _model_node(manifest: Manifest, model: Model, models: Mapping[str, Model], groups: _Groups) -> LiveNode:
+    trigger_ids = set(_triggers(manifest, model))
+    upstream = _nearest_live(manifest, model.id, models.keys())
     blocking = {
         TESTS + i for i in upstream
         if any(isinstance(t := manifest.nodes[test], DataTest) and t.severity is Severity.ERROR
@@ -90,21 +90,21 @@ def _of_model(manifest: Manifest, model: Model, models: Mapping[str, Model], gro
         model.id,
         (*groups.with_model.get(model.id, ()), model.id),
         frozenset(upstream | blocking),
-        frozenset(read & models.keys()) if schedule is None else frozenset(),
-        frozenset(i for i in read if isinstance(manifest.nodes[i], Source)) if schedule is None else frozenset(),
+        frozenset(trigger_ids & models.keys()) if schedule is None else frozenset(),
+        frozenset(i for i in trigger_ids if isinstance(manifest.nodes[i], Source)) if schedule is None else frozenset(),
         model.operation.trigger.seconds,
         schedule,
     )
 
 
-def _of_tests(manifest: Manifest, tested: str, tests: Iterable[str], models: Mapping[str, Model]) -> LiveNode:
-    read = {tested, *(i for test in tests for i in read_by(manifest, manifest.nodes[test]))}
-    for node in list(read):
+def _tests_node(manifest: Manifest, tested: str, tests: Iterable[str], models: Mapping[str, Model]) -> LiveNode:
+    read_ids = {tested, *(i for test in tests for i in read_by(manifest, manifest.nodes[test]))}
+    for node in list(read_ids):
         if isinstance(model := manifest.nodes[node], Model) and not model.streaming:
-            read |= {i for i in read_by(manifest, model) if model.computed_when_read}
-    sources = frozenset(i for i in read if isinstance(manifest.nodes[i], Source))
+            read_ids |= {i for i in read_by(manifest, model) if model.computed_when_read}
+    sources = frozenset(i for i in read_ids if isinstance(manifest.nodes[i], Source))
     return LiveNode(
-        TESTS + tested, tuple(tests), frozenset({tested} & models.keys()), frozenset(read & models.keys()),
+        TESTS + tested, tuple(tests), frozenset({tested} & models.keys()), frozenset(read_ids & models.keys()),
         sources, _TESTS_EVERY,
     )  # fmt: skip
 
@@ -114,25 +114,25 @@ def _triggers(manifest: Manifest, model: Model) -> Iterator[str]:
     for node in read_by(manifest, model):
         if not model.streaming or node in streams:
             yield node
-            yield from _behind(manifest, node)
+            yield from _inputs_behind(manifest, node)
 
 
-def _behind(manifest: Manifest, node: str) -> Iterator[str]:
+def _inputs_behind(manifest: Manifest, node: str) -> Iterator[str]:
     model = manifest.nodes[node]
     if isinstance(model, Model) and model.is_inlined:
         for item in model.inputs:
             yield item.node
-            yield from _behind(manifest, item.node)
+            yield from _inputs_behind(manifest, item.node)
 
 
-def _nearest(manifest: Manifest, node: str, kept: Iterable[str]) -> set[str]:
-    live = set(kept)
-    found: set[str] = set()
+def _nearest_live(manifest: Manifest, node: str, live_ids: Iterable[str]) -> set[str]:
+    live = set(live_ids)
+    nearest: set[str] = set()
     waiting = list(manifest.parents(node))
     while waiting:
         current = waiting.pop()
         if current in live:
-            found.add(current)
+            nearest.add(current)
         elif isinstance(manifest.nodes[current], Model):
             waiting += manifest.parents(current)
-    return found
+    return nearest

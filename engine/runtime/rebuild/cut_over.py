@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING
 
 from engine import kill_points
 from engine.compile import Model, Relation
+from engine.compile.nodes.facts import plain
 from engine.errors import StateError
 from engine.lake.lake_reader import Lake
 from engine.lake.table_facts import SnapshotFacts, TableFacts
@@ -54,29 +55,28 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-def take_over(run: Run, session: SparkSession, model: Model, state: ModelState, made: Relation) -> None:
+def take_over(run: Run, session: SparkSession, model: Model, state: ModelState, rebuilt_relation: Relation) -> None:
     """Take over what a rebuild has beside its table.
 
     `run`: that holds the locks.
 
-    Raises:
-        StateError: `name-taken`.
+    Raises StateError: `name-taken`.
     """
     batch = generations.NO_BATCH if state.batch is None else state.batch
     markers = run.markers(model, state, batch)
-    deleted, rows = deleted_of(run, model), replace(made, name=made.name + DELETED)
+    deleted, rows = deleted_of(run, model), replace(rebuilt_relation, name=rebuilt_relation.name + DELETED)
     if deleted is not None and _is_missing(run, deleted.relation, rows, state):
         deleted.take_over(session, session.table(rows.sql), state.remembers or state.query_id or "", markers)
-    rows = replace(made, name=made.name + QUARANTINE)
+    rows = replace(rebuilt_relation, name=rebuilt_relation.name + QUARANTINE)
     quarantine = quarantine_of(run, model)
     if _is_missing(run, quarantine.relation, rows, state):
         quarantine.take_over(session, session.table(rows.sql), markers)
 
 
-def _is_missing(run: Run, own: Relation, made: Relation, state: ModelState) -> bool:
-    if run.lake.table(made.schema, made.name) is None:
+def _is_missing(run: Run, own_relation: Relation, rebuilt_relation: Relation, state: ModelState) -> bool:
+    if run.lake.table(rebuilt_relation.schema, rebuilt_relation.name) is None:
         return False
-    table = run.lake.table(own.schema, own.name)
+    table = run.lake.table(own_relation.schema, own_relation.name)
     return table is None or not generations.has_published(table.history, state)
 
 
@@ -86,13 +86,13 @@ class PublishedInput:
 
     Attributes:
         snapshot: the commit that published its rows.
-        before: the snapshots of the table in which they were made.
+        rebuilt_snapshots: the snapshots of the table in which they were made.
     """
 
     relation: str
     uuid: str
     snapshot: SnapshotFacts
-    before: frozenset[int]
+    rebuilt_snapshots: frozenset[int]
 
     @property
     def files(self) -> int:
@@ -100,11 +100,10 @@ class PublishedInput:
         return int(text) if text.isdecimal() else 0
 
 
-def published_input(model: Model, state: ModelState, table: TableFacts, made: TableFacts) -> PublishedInput:
+def published_input(model: Model, state: ModelState, table: TableFacts, rebuilt_table: TableFacts) -> PublishedInput:
     """Find the commit that published a rebuilt table.
 
-    Raises:
-        StateError: `rebuild-unfinished`: the commit has expired.
+    Raises StateError: `rebuild-unfinished`: the commit has expired.
     """
     first = next((s for s in reversed(table.history) if generations.wrote(state, s) and s.parent is None), None)
     if first is None:
@@ -114,151 +113,163 @@ def published_input(model: Model, state: ModelState, table: TableFacts, made: Ta
             f"--discard -s {model.name}+), and rebuild them: engine build -f -s {model.name}+"
         )
         raise StateError("rebuild-unfinished", message, hint, node=model.name)
-    before = frozenset({*(snapshot.id for snapshot in made.history), *made.snapshots})
-    return PublishedInput(str(model.relation), table.uuid, first, before)
+    rebuilt_snapshots = frozenset({*(snapshot.id for snapshot in rebuilt_table.history), *rebuilt_table.snapshots})
+    return PublishedInput(str(model.relation), table.uuid, first, rebuilt_snapshots)
 
 
-def copied(run: Run, model: Model, beside: TableState, inputs: Mapping[str, PublishedInput]) -> ModelState:
+def copy_rebuilt_generation(
+    run: Run, model: Model, rebuilt_folder: TableState, inputs: Mapping[str, PublishedInput]
+) -> ModelState:
     """Make the generation that was built beside a model's table the pending one of that table.
 
     `run`: that holds the locks of both tables.
-    `beside`: the state of the table in which it was made; its last micro-batch is committed.
+    `rebuilt_folder`: the state of the table in which it was made; its last micro-batch is committed.
     `inputs`: the tables that were rebuilt and published before, by the id of their model.
 
-    Raises:
-        StateError: `state-unreadable`, `lease-lost`.
+    Raises StateError: `state-unreadable`, `lease-lost`.
     """
-    made, folder = beside.load(), run.state(model)
-    if made is None:
+    rebuilt_state, folder = rebuilt_folder.load(), run.state(model)
+    if rebuilt_state is None:
         raise ValueError(model.name)
     table = run.lake.table(model.relation.schema, model.relation.name)
     number = generations.next_number(folder, table)
-    starts = {node: _start(start, inputs.get(node)) for node, start in made.starts.items()}
-    state = replace(run.signed(model, made), generation=number, phase=Phase.BUILDING, starts=starts)
+    starts = {node: _start(start, inputs.get(node)) for node, start in rebuilt_state.starts.items()}
+    state = replace(run.signed(model, rebuilt_state), generation=number, phase=Phase.BUILDING, starts=starts)
     # A generation without model.json is nobody's to remove: a kill in the middle of the copy leaves half a checkpoint.
     folder.discard(number)
     folder.save(state)
-    tables = {node: (one.relation, one.uuid) for node, one in inputs.items()}
-    copy_generation(beside, made.generation, folder, number, tables)
-    for one in inputs.values():
-        found = offsets_to_move(folder.checkpoint(number), one.before, one.snapshot.id, one.files)
-        state = state if found is None else found.write(folder, state)
-    folder.save_facts(number, state.fingerprint, model.facts)
+    tables = {node: (published.relation, published.uuid) for node, published in inputs.items()}
+    copy_generation(rebuilt_folder, rebuilt_state.generation, folder, number, tables)
+    for published in inputs.values():
+        moved_offsets = offsets_to_move(
+            folder.checkpoint(number), published.rebuilt_snapshots, published.snapshot.id, published.files
+        )
+        state = state if moved_offsets is None else moved_offsets.write(folder, state)
+    folder.save_facts(number, state.fingerprint, plain(model.facts))
     return state
 
 
-def _start(start: Mapping[str, object], read: PublishedInput | None) -> Mapping[str, object]:
-    return start if read is None else asdict(Start(read.uuid))
+def _start(start: Mapping[str, object], published: PublishedInput | None) -> Mapping[str, object]:
+    return start if published is None else asdict(Start(published.uuid))
 
 
 _RUNS = 3
 
 
-def cut_over(one: Rebuild) -> bool:
+def cut_over(rebuild: Rebuild) -> bool:
     """Publish the tables of a rebuild that has caught up; False: its last run failed, and nothing was published.
 
     Raises:
         StateError: `table-locked`, `rebuild-unfinished`.
         SetupError: Spark or the catalog cannot be had.
     """
-    models = [one.model(node) for node in one.models]
-    with locked_when_free([table_state(one.target, model) for model in models]) as locks:
-        lake = Lake(one.target.catalog)
+    models = [rebuild.model(node) for node in rebuild.models]
+    with locked_when_free([table_state(rebuild.target, model) for model in models]) as locks:
+        lake = Lake(rebuild.target.catalog)
         for model in models:
-            full_refresh.settle(model, table_state(one.target, model), lake)
-        if not (completed := steps_completed(one)) and not _caught_up(one):
+            full_refresh.settle_interrupted_refresh(model, table_state(rebuild.target, model), lake)
+        if not (completed := steps_completed(rebuild)) and not _caught_up(rebuild):
             return False
-        with locked([next_state(one.target, model) for model in models]) as beside, ExitStack() as stack:
+        with locked([next_state(rebuild.target, model) for model in models]) as next_locks, ExitStack() as stack:
             publish = Step(PUBLISHED)
             if PUBLISHED not in completed:
-                spark = stack.enter_context(spark_session(one.target, one.target_dir, (*locks, *beside)))
-                run = command_run(one.manifest, one.target, one.root, spark)
+                spark = stack.enter_context(spark_session(rebuild.target, rebuild.target_dir, (*locks, *next_locks)))
+                run = command_run(rebuild.manifest, rebuild.target, rebuild.root, spark)
                 raise_fences(run, models)
-                publish = Step(PUBLISHED, partial(_publish, one, run, spark))
-            steps = [Step(PUBLISHING), publish, Step("rebuild dropped", partial(drop, one))]
+                publish = Step(PUBLISHED, partial(_publish, rebuild, run, spark))
+            steps = [Step(PUBLISHING), publish, Step("rebuild dropped", partial(drop, rebuild))]
             carry_out(
-                [(one.journal(node), note) for node, note in reversed(one.notes().items())], steps, models[0].name
+                [(rebuild.journal(node), note) for node, note in reversed(rebuild.notes().items())],
+                steps,
+                models[0].name,
             )
     return True
 
 
-def _caught_up(one: Rebuild) -> bool:
+def _caught_up(rebuild: Rebuild) -> bool:
     for _ in range(_RUNS):
-        if run_once(one, one.models).failed:
+        if run_once(rebuild, rebuild.models).failed:
             return False
-        if (found := next(_unread(one), None)) is None:
+        if (unread_model := next(_unread(rebuild), None)) is None:
             return True
-    message = f"'{found}' has not read all of the tables that are rebuilt with it"
-    raise StateError("rebuild-unfinished", message, "Run the command again.", node=found)
+    message = f"'{unread_model}' has not read all of the tables that are rebuilt with it"
+    raise StateError("rebuild-unfinished", message, "Run the command again.", node=unread_model)
 
 
-def _unread(one: Rebuild) -> Iterator[str]:
-    lake = Lake(one.target.catalog)
-    for node in one.models:
-        reader = one.made(node)
-        folder = next_state(one.target, one.model(node))
+def _unread(rebuild: Rebuild) -> Iterator[str]:
+    lake = Lake(rebuild.target.catalog)
+    for node in rebuild.models:
+        reader = rebuild.rebuilt_model(node)
+        folder = next_state(rebuild.target, rebuild.model(node))
         state = folder.load()
         if state is None:
             yield reader.name
             continue
         checkpoint = read_checkpoint(folder, state.generation, files=False)
         position = StreamPosition(reader, folder, state, checkpoint, rebuilt=False)
-        owners = [one.made(item.node) for item in reader.inputs if item.stream and item.node in one.models]
+        owners = [
+            rebuild.rebuilt_model(item.node) for item in reader.inputs if item.stream and item.node in rebuild.models
+        ]
         tables = ((owner, lake.table(owner.relation.schema, owner.relation.name)) for owner in owners)
         unread = (any(unread_faults([position], owner, owner.relation, table)) for owner, table in tables if table)
         if position.in_flight or any(unread):
             yield reader.name
 
 
-def _publish(one: Rebuild, run: Run, spark: SparkSession) -> None:
-    for node in one.models:
-        model = one.model(node)
-        made, state = _made(one, model), run.state(model).load()
-        if state is None or state.generation_id != made.generation_id:
-            read = [item.node for item in model.inputs if item.stream and item.node in one.models]
-            _publish_one(run, spark, model, {name: _published(one, run, one.model(name)) for name in read})
+def _publish(rebuild: Rebuild, run: Run, spark: SparkSession) -> None:
+    for node in rebuild.models:
+        model = rebuild.model(node)
+        rebuilt_state, state = _rebuilt_state(rebuild, model), run.state(model).load()
+        if state is None or state.generation_id != rebuilt_state.generation_id:
+            read_models = [item.node for item in model.inputs if item.stream and item.node in rebuild.models]
+            _publish_one(
+                run, spark, model, {name: _published(rebuild, run, rebuild.model(name)) for name in read_models}
+            )
 
 
-def _made(one: Rebuild, model: Model) -> ModelState:
-    made = next_state(one.target, model).load()
-    if made is None:
+def _rebuilt_state(rebuild: Rebuild, model: Model) -> ModelState:
+    state = next_state(rebuild.target, model).load()
+    if state is None:
         message = f"the state of {next_relation(model.relation)} is lost"
         hint = f"Rebuild it in place: engine build -f -s {model.name}+"
         raise StateError("rebuild-unfinished", message, hint, node=model.name)
-    return made
+    return state
 
 
-def _published(one: Rebuild, run: Run, model: Model) -> PublishedInput:
+def _published(rebuild: Rebuild, run: Run, model: Model) -> PublishedInput:
     relations = (model.relation, next_relation(model.relation))
-    table, made = (run.lake.table(relation.schema, relation.name) for relation in relations)
-    if table is None or made is None:
+    table, rebuilt_table = (run.lake.table(relation.schema, relation.name) for relation in relations)
+    if table is None or rebuilt_table is None:
         raise ValueError(model.name)
-    return published_input(model, _made(one, model), table, made)
+    return published_input(model, _rebuilt_state(rebuild, model), table, rebuilt_table)
 
 
 def _publish_one(run: Run, spark: SparkSession, model: Model, inputs: Mapping[str, PublishedInput]) -> None:
     session, relation = spark.newSession(), next_relation(model.relation)
-    state = copied(run, model, next_state(run.target, model), inputs)
+    state = copy_rebuilt_generation(run, model, next_state(run.target, model), inputs)
     kill_points.reach("generation copied", model.name)
     take_over(run, session, model, state, relation)
     kill_points.reach("taken over", model.name)
     full_refresh.publish(run, model, run.state(model), session, state, relation)
 
 
-def compare_tables(one: Rebuild) -> Iterator[tuple[str, VersionDifference]]:
+def compare_tables(rebuild: Rebuild) -> Iterator[tuple[str, VersionDifference]]:
     """Yield the difference of each table that exists, with the name of its model.
 
     Raises:
         RunError: `query-failed`.
         SetupError: Spark or the catalog cannot be had.
     """
-    lake = Lake(one.target.catalog)
-    models = [one.model(node) for node in one.models]
+    lake = Lake(rebuild.target.catalog)
+    models = [rebuild.model(node) for node in rebuild.models]
     models = [m for m in models if (t := lake.table(m.relation.schema, m.relation.name)) is not None and t.history]
     if not models:
         return
-    with spark_session(one.target, one.target_dir) as spark:
+    with spark_session(rebuild.target, rebuild.target_dir) as spark:
         for model in models:
             relation = next_relation(model.relation)
-            what = "the rebuilt table, with the one that readers see"
-            yield model.name, compare_relations(spark.newSession(), model, what, model.relation.sql, relation.sql)
+            description = "the rebuilt table, with the one that readers see"
+            yield (
+                model.name,
+                compare_relations(spark.newSession(), model, description, model.relation.sql, relation.sql),
+            )

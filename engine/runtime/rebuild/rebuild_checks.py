@@ -30,7 +30,7 @@ def rebuild_faults(manifest: Manifest, target: Target, place: Place, models: Seq
     for model in models:
         for message, hint in _faults(manifest, model, rebuilt):
             yield Diagnostic(UNAVAILABLE, message, hint, node=model.name, location=Location(model.file))
-        yield from _renamed(target, model)
+        yield from _rename_faults(target, model)
         yield from _name_faults(lake, target, model, owners.get(str(next_relation(model.relation))))
         yield from _initial_snapshots(manifest, lake, place, model, rebuilt)
 
@@ -46,35 +46,35 @@ def _faults(manifest: Manifest, model: Model, rebuilt: Collection[str]) -> Itera
             message = f"'{model.name}' reads '{item.name}', whose files are archived or deleted after reading"
             yield message, f"Two generations cannot both read them. {full}"
         if not item.stream and isinstance(node, Model) and node.id not in rebuilt:
-            for read in _behind(manifest, node, rebuilt)[:1]:
+            for read_name in _rebuilt_upstreams(manifest, node, rebuilt)[:1]:
                 message = (
-                    f"'{model.name}' reads '{node.name}' in full, which is made from '{read}' and not rebuilt here"
+                    f"'{model.name}' reads '{node.name}' in full, which is made from '{read_name}' and not rebuilt here"
                 )
                 yield message, full
     if model.operation.pre_hook or model.operation.post_hook:
         yield f"'{model.name}' has hooks, which would run for both generations", full
 
 
-def _behind(manifest: Manifest, node: Model, rebuilt: Collection[str]) -> list[str]:
+def _rebuilt_upstreams(manifest: Manifest, node: Model, rebuilt: Collection[str]) -> list[str]:
     parents = {name: set(manifest.parents(name)) for name in manifest.order}
     return [manifest.nodes[name].name for name in sorted(ancestors(parents, node.id).intersection(rebuilt))]
 
 
-def _renamed(target: Target, model: Model) -> Iterator[Diagnostic]:
-    own, now = table_state(target, model), state_now(target, model)
-    if now != own:
-        message = f"{now.name} becomes {own.name} first, which the code of before would not find"
+def _rename_faults(target: Target, model: Model) -> Iterator[Diagnostic]:
+    own_state, current_state = table_state(target, model), state_now(target, model)
+    if current_state != own_state:
+        message = f"{current_state.name} becomes {own_state.name} first, which the previous code would not find"
         hint = f"Build it once without the edit of its query, and rebuild it then. {_FULL.format(model.name)}"
         yield Diagnostic(UNAVAILABLE, message, hint, node=model.name, location=Location(model.file))
 
 
-def _name_faults(lake: Lake, target: Target, model: Model, other: Model | None) -> Iterator[Diagnostic]:
+def _name_faults(lake: Lake, target: Target, model: Model, same_name_model: Model | None) -> Iterator[Diagnostic]:
     relation, folder = next_relation(model.relation), next_state(target, model)
-    begun = folder.journal.begun(Rebuild)
-    if begun is not None and begun.model == model.name and other is None:
+    rebuild_note = folder.journal.open_operation(Rebuild)
+    if rebuild_note is not None and rebuild_note.model == model.name and same_name_model is None:
         return
     table = lake.table(relation.schema, relation.name)
-    if other is not None or table is not None or folder.load() is not None:
+    if same_name_model is not None or table is not None or folder.load() is not None:
         message = f"{relation} exists, and '{model.name}' would be rebuilt there"
         hint = f"Give the other table another 'alias', or drop {relation} if nobody needs it."
         yield Diagnostic("name-taken", message, hint, node=model.name, location=Location(model.file))
@@ -84,19 +84,19 @@ def _initial_snapshots(
     manifest: Manifest, lake: Lake, place: Place, model: Model, rebuilt: Collection[str]
 ) -> Iterator[Diagnostic]:
     """Yield the tables that a model could only stream from after an initial snapshot, which is not taken over yet."""
-    others = replace(model, inputs=tuple(item for item in model.inputs if item.node not in rebuilt))
+    with_other_inputs = replace(model, inputs=tuple(item for item in model.inputs if item.node not in rebuilt))
     try:
-        found = upstreams_of(
+        upstreams = upstreams_of(
             manifest,
-            others,
+            with_other_inputs,
             lambda source: (iceberg_source.table_parts(source.spec, place), iceberg_source.facts(source.spec, place)),
             lambda node: lake.table(node.relation.schema, node.relation.name),
         )
-        read = [u for u in found if decided(model, u, "", {}).seed is not None]
+        seeded = [u for u in upstreams if decided(model, u, "", {}).seed is not None]
     except EngineError as error:
         yield from error.diagnostics
         return
-    for upstream in read:
+    for upstream in seeded:
         message = (
             f"'{model.name}' would begin with an initial snapshot of {upstream.full}, whose first commits have expired"
         )

@@ -20,7 +20,6 @@ def output_of(
     scope: tuple[str, ...] = (),
     repeats: bool = False,
 ) -> Output:
-    """The way in which a streaming model writes; `relation`, quoted, may be the staging table of a rebuild."""
     write = model.write
     if write.unique_key:
         return Merges(model, relation, deleted, branch, scope, repeats)

@@ -38,22 +38,21 @@ if TYPE_CHECKING:
 
 
 def match_table(frame: DataFrame, relation: str) -> SchemaMatch:
-    """Compare the columns of a frame, streaming or not, with those of an existing table."""
     session = frame.sparkSession
     table = load(session, relation).schema()
-    return match(_stored(session, iceberg_schema(session, frame)), _stored(session, table))
+    return match(_stored_schema(session, iceberg_schema(session, frame)), _stored_schema(session, table))
 
 
-def _stored(session: SparkSession, schema: Any) -> Mapping[str, Any]:
+def _stored_schema(session: SparkSession, schema: Any) -> Mapping[str, Any]:
     """An Iceberg schema as Spark reads it: tinyint is int there, varchar is string."""
     convert = jvm_of(session).org.apache.iceberg.spark.SparkSchemaUtil.convert
-    read: Mapping[str, Any] = json.loads(convert(schema).json())
-    return read
+    schema_json: Mapping[str, Any] = json.loads(convert(schema).json())
+    return schema_json
 
 
-def spelled(frame: DataFrame, names: Iterable[str]) -> DataFrame:
-    wanted = list(names)
-    return frame if frame.columns == wanted else frame.toDF(*wanted)
+def with_spelling(frame: DataFrame, names: Iterable[str]) -> DataFrame:
+    new_names = list(names)
+    return frame if frame.columns == new_names else frame.toDF(*new_names)
 
 
 SUFFIX = "__deleted"
@@ -68,24 +67,24 @@ class Deleted:
     Attributes:
         began: the query that began the rows of the model's table; None: the one that runs.
         last: the newest snapshot that is known to be in it; None: the one of `facts`.
-        cleaned: whether what is old enough has been forgotten in this run.
+        is_cleaned: whether what is old enough has been forgotten in this run.
     """
 
     model: Model
     facts: TableFacts | None
     began: str | None = None
-    made: bool = field(default=False)
+    is_created: bool = field(default=False)
     last: int | None = field(default=None)
     descends: Callable[[int, int], bool] = lambda _, __: False
-    cleaned: bool = field(default=False)
+    is_cleaned: bool = field(default=False)
 
     @property
     def relation(self) -> Relation:
         return replace(self.model.relation, name=self.model.relation.name + SUFFIX)
 
-    def known(self, session: SparkSession, query: str) -> DataFrame | None:
+    def counting_deletes(self, session: SparkSession, query: str) -> DataFrame | None:
         """The deletes that count for a query's rows: `key` and `sequence`, structs; None: there has never been one."""
-        if self.facts is None and not self.made:
+        if self.facts is None and not self.is_created:
             return None
         rows = session.table(self.relation.sql)
         return rows.where(rows["query_id"] == (self.began or query)).select("key", "sequence")
@@ -96,8 +95,7 @@ class Deleted:
         `fresh`: a generation begins, for whose rows no delete counts yet: the table is replaced if it does not fit.
             Where a full refresh fails after that, the old generation lacks its deletes, and is stopped here.
 
-        Raises:
-            StateError: `table-schema`.
+        Raises StateError: `table-schema`.
         """
         if self.facts is None:
             return
@@ -121,8 +119,8 @@ class Deleted:
             "Undo the change of the key or of 'sequence_by', or rebuild the table, which discards the deletes: "
             f"engine build -f -s {self.model.name}"
         )
-        shown = ", ".join([*differing, *map(shown_path, (*match.added, *match.missing))])
-        return StateError("table-schema", message + shown, hint, node=self.model.name)
+        paths = ", ".join([*differing, *map(shown_path, (*match.added, *match.missing))])
+        return StateError("table-schema", message + paths, hint, node=self.model.name)
 
     def append(
         self, session: SparkSession, rows: DataFrame | None, batch: int, query: str, markers: Mapping[str, str]
@@ -131,28 +129,31 @@ class Deleted:
 
         What an attempt before a crash has remembered stays, unless the model was another one then.
 
-        Raises:
-            StateError: `batch-unfinished`.
+        Raises StateError: `batch-unfinished`.
         """
-        begun = self._wrote(query, batch)
-        if begun is not None and begun.marker("fingerprint") == markers["fingerprint"]:
+        begun_snapshot = self._wrote(query, batch)
+        if begun_snapshot is not None and begun_snapshot.marker("fingerprint") == markers["fingerprint"]:
             return
-        said = {**markers, _QUERY: query, _BEGAN: self.began or query}
-        if begun is not None:
-            check_alone(self.model, self.relation, self.facts, begun)
-            gone = session.table(self.relation.sql).where("false") if rows is None else self._rows(rows, batch, query)
-            commit = lake.exchange(lake.stage(gone, self.relation.sql), begun.id, said, self._expected())
+        all_markers = {**markers, _QUERY: query, _BEGAN: self.began or query}
+        if begun_snapshot is not None:
+            check_alone(self.model, self.relation, self.facts, begun_snapshot)
+            new_rows = (
+                session.table(self.relation.sql).where("false") if rows is None else self._rows(rows, batch, query)
+            )
+            commit = lake.exchange(
+                lake.stage(new_rows, self.relation.sql), begun_snapshot.id, all_markers, self._expected()
+            )
             self.last = commit.snapshot
             return
         if rows is None:
             return
-        kept = self._rows(rows, batch, query)
-        if self.facts is None and not self.made:
-            lake.create_table(session, self.relation.sql, kept, self._layout())
-            self.made = True
+        key_rows = self._rows(rows, batch, query)
+        if self.facts is None and not self.is_created:
+            lake.create_table(session, self.relation.sql, key_rows, self._layout())
+            self.is_created = True
         self._forget(session)
-        made = lake.append(lake.stage(kept, self.relation.sql), said, None, self._expected())
-        self.last = made.snapshot if made else self.last
+        append_commit = lake.append(lake.stage(key_rows, self.relation.sql), all_markers, None, self._expected())
+        self.last = append_commit.snapshot if append_commit else self.last
 
     def take_over(self, session: SparkSession, rows: DataFrame, query: str, markers: Mapping[str, str]) -> None:
         """Remember the deletes of another such table as they are; of other types, in place of those that there were."""
@@ -185,13 +186,13 @@ class Deleted:
         return next((s for s in history if s.marker("batch-id") == str(batch) and s.marker(_QUERY) == query), None)
 
     def _forget(self, session: SparkSession) -> None:
-        if self.facts is None or self.cleaned:
+        if self.facts is None or self.is_cleaned:
             return
         old = f"deleted_at < current_timestamp() - INTERVAL {self.model.write.deletes_remembered}"
         if not session.table(self.relation.sql).where(old).isEmpty():
             text = f"DELETE FROM {self.relation.sql} WHERE {old}"  # noqa: S608 - names and an interval of ours
             until_committed(lambda: session.sql(text), CONFLICTS)
-        self.cleaned = True
+        self.is_cleaned = True
 
     def _layout(self) -> TableLayout:
         properties = {"engine.model": self.model.name, "engine.deleted": "true"}
@@ -207,13 +208,12 @@ def as_struct(names: tuple[str, ...]) -> Column:
 def deleted_of(run: Run, model: Model, began: str | None = None) -> Deleted | None:
     """The remembered deletes of a model, as they are; None if it deletes nothing.
 
-    Raises:
-        StateError: `name-taken` if a table of their name is not the model's.
+    Raises StateError: `name-taken` if a table of their name is not the model's.
     """
     if model.write.delete_when is None:
         return None
-    found = Deleted(model, None)
-    relation = found.relation
+    empty = Deleted(model, None)
+    relation = empty.relation
     facts = run.lake.table(relation.schema, relation.name)
     if facts is not None and not ownership.adopted(run, model, relation, facts):
         message = f"{relation} was not made by '{model.name}', which needs a table of that name for its deleted keys"
@@ -224,6 +224,6 @@ def deleted_of(run: Run, model: Model, began: str | None = None) -> Deleted | No
 
 def began_by(run: Run, model: Model, table: TableFacts) -> str | None:
     """The query for whose rows the generations of a table remembered deletes, from snapshots alone; None: none did."""
-    found, ours = deleted_of(run, model), {identity(snapshot) for snapshot in table.history} - {None}
-    snapshots = found.facts.history if found and found.facts else ()
-    return next((began for s in snapshots if identity(s) in ours and (began := s.marker(_BEGAN))), None)
+    deleted, own_ids = deleted_of(run, model), {identity(snapshot) for snapshot in table.history} - {None}
+    snapshots = deleted.facts.history if deleted and deleted.facts else ()
+    return next((began for s in snapshots if identity(s) in own_ids and (began := s.marker(_BEGAN))), None)

@@ -36,10 +36,10 @@ def newest(frame: DataFrame, keys: Sequence[str], sequence: Sequence[str]) -> Da
     from pyspark.sql import Window
     from pyspark.sql import functions as f
 
-    rest = [name for name in frame.columns if name not in {*keys, *sequence, LEFT_OUT}]
-    given = [left_out(frame).asc()] if LEFT_OUT in frame.columns else []
-    last_first = [*given, *(comparable(frame, name).desc_nulls_last() for name in (*sequence, *rest))]
-    by_key = Window.partitionBy(*(named(name) for name in keys))
+    tie_columns = [name for name in frame.columns if name not in {*keys, *sequence, LEFT_OUT}]
+    present_first = [left_out(frame).asc()] if LEFT_OUT in frame.columns else []
+    last_first = [*present_first, *(comparable(frame, name).desc_nulls_last() for name in (*sequence, *tie_columns))]
+    by_key = Window.partitionBy(*(column_of(name) for name in keys))
     ranked = frame.withColumns(
         {
             COPIES: f.count_if(~left_out(frame)).over(by_key),
@@ -53,8 +53,8 @@ def comparable(frame: DataFrame, name: str, value: Column | None = None) -> Colu
     """A column, or another value of its type; where its values have no order (maps, variants), its JSON."""
     from pyspark.sql import functions as f
 
-    column = named(name) if value is None else value
-    return column if _ordered(frame.select(named(name)).schema[0].dataType) else f.to_json(column)
+    column = column_of(name) if value is None else value
+    return column if _ordered(frame.select(column_of(name)).schema[0].dataType) else f.to_json(column)
 
 
 def _ordered(kind: Any) -> bool:
@@ -67,7 +67,7 @@ def _ordered(kind: Any) -> bool:
     return not isinstance(kind, t.MapType | t.VariantType | t.CalendarIntervalType)
 
 
-def named(name: str) -> Column:
+def column_of(name: str) -> Column:
     from pyspark.sql import functions as f
 
     return f.col(quoted(name))
@@ -99,58 +99,61 @@ def versions(table: DataFrame, rows: DataFrame, write: Write, delete: str, delet
     from pyspark.sql import functions as f
 
     keys, first = write.unique_key, write.sequence_by[0]
-    touched = rows.select(*map(named, keys)).distinct()
-    known = table.join(touched, same_keys(table, touched, keys), "left_semi")
+    touched = rows.select(*map(column_of, keys)).distinct()
+    touched_versions = table.join(touched, same_keys(table, touched, keys), "left_semi")
     at = as_struct(write.sequence_by).alias(_AT)
     new = rows.where(f"NOT {quoted(delete)}").drop(delete, LEFT_OUT)
-    new = new.join(known, same_keys(new, known, (*keys, *write.sequence_by)), "left_anti")
+    new = new.join(touched_versions, same_keys(new, touched_versions, (*keys, *write.sequence_by)), "left_anti")
     # A point that is not a version; at the same time as a version it comes before it, and cuts nothing.
     points = [
-        known.where(named(TO).isNotNull()).select(*map(named, keys), _end(write).cast(_type(rows, write)).alias(_AT)),
-        rows.where(f.col(quoted(delete)) & ~left_out(rows)).select(*map(named, keys), at),
+        touched_versions.where(column_of(TO).isNotNull()).select(
+            *map(column_of, keys), _end(write).cast(_type(rows, write)).alias(_AT)
+        ),
+        rows.where(f.col(quoted(delete)) & ~left_out(rows)).select(*map(column_of, keys), at),
     ]
     # What a query leaves out by now ends the version, also at the time of one.
-    ends = rows.where(left_out(rows)).select(*map(named, keys), at)
+    ends = rows.where(left_out(rows)).select(*map(column_of, keys), at)
     if deleted is not None:
         flat = deleted.select(*(f.col("key")[name].alias(name) for name in keys), f.col("sequence").alias(_AT))
         flat = flat.join(touched, same_keys(flat, touched, keys), "left_semi")
         points.append(flat)
-        both = flat[_AT] == f.struct(*(new[quoted(name)].alias(name) for name in write.sequence_by))
-        new = new.join(flat, same_keys(new, flat, keys) & both, "left_anti")
+        same_point = flat[_AT] == f.struct(*(new[quoted(name)].alias(name) for name in write.sequence_by))
+        new = new.join(flat, same_keys(new, flat, keys) & same_point, "left_anti")
     parts = [
         new.select("*", at, f.lit(1).alias(_VERSION), f.lit(True).alias(_NEW)),
-        known.select(
-            *map(named, dict.fromkeys((*keys, *write.sequence_by))),
+        touched_versions.select(
+            *map(column_of, dict.fromkeys((*keys, *write.sequence_by))),
             at,
             f.lit(1).alias(_VERSION),
             f.lit(False).alias(_NEW),
-            named(TO).alias(_OLD_TO),
+            column_of(TO).alias(_OLD_TO),
         ),
         *(part.withColumns({_VERSION: f.lit(0), _NEW: f.lit(False)}) for part in points),
         ends.withColumns({_VERSION: f.lit(2), _NEW: f.lit(False)}),
     ]
-    whole = reduce(lambda left, right: left.unionByName(right, allowMissingColumns=True), parts)
-    in_order = Window.partitionBy(*map(named, keys)).orderBy(_AT, _VERSION)
-    ended = whole.withColumn(TO, f.lead(f.col(_AT)[first]).over(in_order)).where(f.col(_VERSION) == 1)
-    changed = ended.where(f.col(_NEW) | ~f.col(_OLD_TO).eqNullSafe(f.col(TO)))
-    dated = changed.withColumns({FROM: named(first), CURRENT: f.col(TO).isNull()})
+    all_points = reduce(
+        lambda first_rows, second_rows: first_rows.unionByName(second_rows, allowMissingColumns=True), parts
+    )
+    in_order = Window.partitionBy(*map(column_of, keys)).orderBy(_AT, _VERSION)
+    ended_versions = all_points.withColumn(TO, f.lead(f.col(_AT)[first]).over(in_order)).where(f.col(_VERSION) == 1)
+    changed_versions = ended_versions.where(f.col(_NEW) | ~f.col(_OLD_TO).eqNullSafe(f.col(TO)))
+    dated = changed_versions.withColumns({FROM: column_of(first), CURRENT: f.col(TO).isNull()})
     return dated.drop(_AT, _VERSION, _NEW, _OLD_TO)
 
 
-def same_keys(left: DataFrame, right: DataFrame, names: Sequence[str]) -> Column:
+def same_keys(first_rows: DataFrame, second_rows: DataFrame, names: Sequence[str]) -> Column:
     """Whether rows have the same values in some columns; NULL counts as a value."""
     from pyspark.sql import functions as f
 
-    alike = (left[quoted(name)].eqNullSafe(right[quoted(name)]) for name in names)
-    return reduce(lambda one, other: one & other, alike, f.lit(True))
+    equal_columns = (first_rows[quoted(name)].eqNullSafe(second_rows[quoted(name)]) for name in names)
+    return reduce(lambda one, other: one & other, equal_columns, f.lit(True))
 
 
 def _end(write: Write) -> Column:
-    """The end of a version as a sequence: only its first column is known."""
     from pyspark.sql import functions as f
 
     first, *rest = write.sequence_by
-    return f.struct(named(TO).alias(first), *(f.lit(None).alias(name) for name in rest))
+    return f.struct(column_of(TO).alias(first), *(f.lit(None).alias(name) for name in rest))
 
 
 def _type(rows: DataFrame, write: Write) -> DataType:

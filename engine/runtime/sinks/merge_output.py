@@ -23,7 +23,7 @@ from engine.lake.merge_statement import Merge, Range, merge
 from engine.relations import quoted
 from engine.runtime.quality.expectations import LEFT_OUT, left_out
 from engine.runtime.sinks.deleted_keys import Deleted, as_struct
-from engine.runtime.sinks.history_output import COPIES, named, newest, same_keys, versions
+from engine.runtime.sinks.history_output import COPIES, column_of, newest, same_keys, versions
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -54,13 +54,13 @@ class Merges:
 
     def prepare(self, frame: DataFrame, query: str) -> Merged:
         """Compute the rows to merge; they are held until the commit, as their number decides whether there is one."""
-        with ExitStack() as held:
-            rows = self._marked(frame, held).persist()
-            held.callback(rows.unpersist)
-            made = self._counted(rows, query)
-            return replace(made, held=held.pop_all())
+        with ExitStack() as frames:
+            rows = self._marked(frame, frames).persist()
+            frames.callback(rows.unpersist)
+            merged = self._counted(rows, query)
+            return replace(merged, frames=frames.pop_all())
 
-    def _marked(self, frame: DataFrame, held: ExitStack) -> DataFrame:
+    def _marked(self, frame: DataFrame, frames: ExitStack) -> DataFrame:
         from pyspark.sql import functions as f
 
         write = self.model.write
@@ -68,35 +68,35 @@ class Merges:
         if self.scope:
             # A micro-batch that is computed twice counts late rows twice.
             frame = frame.persist()
-            held.callback(frame.unpersist)
-            gone = self._gone(frame)
-            frame = frame.where(~left_out(frame)).unionByName(gone, allowMissingColumns=True)
-        asked = f.coalesce(f.expr(f"({write.delete_when})"), f.lit(False)) if write.delete_when else f.lit(False)
-        marked = frame.withColumn(ASKED, asked & ~left_out(frame))
+            frames.callback(frame.unpersist)
+            absent_rows = self._absent_rows(frame)
+            frame = frame.where(~left_out(frame)).unionByName(absent_rows, allowMissingColumns=True)
+        asks_delete = f.coalesce(f.expr(f"({write.delete_when})"), f.lit(False)) if write.delete_when else f.lit(False)
+        marked = frame.withColumn(ASKED, asks_delete & ~left_out(frame))
         marked = marked.withColumn(DELETE, f.col(ASKED) | left_out(frame))
         keys = (*write.unique_key, *write.sequence_by) if write.history else write.unique_key
         return newest(marked, keys, write.sequence_by)
 
-    def _gone(self, frame: DataFrame) -> DataFrame:
+    def _absent_rows(self, frame: DataFrame) -> DataFrame:
         from pyspark.sql import functions as f
 
         branch = f".`branch_{self.branch}`" if self.branch else ""
         keys = self.model.write.unique_key
-        there = frame.sparkSession.table(self.relation + branch).select(*map(named, keys))
-        groups = frame.select(*map(named, self.scope)).distinct()
-        rows = frame.where(~left_out(frame)).select(*map(named, keys))
-        gone = there.join(groups, same_keys(there, groups, self.scope), "left_semi")
-        return gone.join(rows, same_keys(gone, rows, keys), "left_anti").withColumn(LEFT_OUT, f.lit(True))
+        table_keys = frame.sparkSession.table(self.relation + branch).select(*map(column_of, keys))
+        groups = frame.select(*map(column_of, self.scope)).distinct()
+        rows = frame.where(~left_out(frame)).select(*map(column_of, keys))
+        absent_rows = table_keys.join(groups, same_keys(table_keys, groups, self.scope), "left_semi")
+        return absent_rows.join(rows, same_keys(absent_rows, rows, keys), "left_anti").withColumn(LEFT_OUT, f.lit(True))
 
     def _counted(self, rows: DataFrame, query: str) -> Merged:
         from pyspark.sql import functions as f
 
         write = self.model.write
         ranged = _ranged(rows, write)
-        ends = [_numbered(end(named(name)), kind) for name, kind in ranged.items() for end in (f.min, f.max)]
-        known = [f.count(named(name)) for name in ranged]
+        ends = [_numbered(end(column_of(name)), kind) for name, kind in ranged.items() for end in (f.min, f.max)]
+        non_null = [f.count(column_of(name)) for name in ranged]
         several = f.count_if(f.col(COPIES) > 1)
-        (counts,) = rows.select(f.count("*"), f.count_if(f.col(ASKED)), several, *ends, *known).collect()
+        (counts,) = rows.select(f.count("*"), f.count_if(f.col(ASKED)), several, *ends, *non_null).collect()
         refusal = self._repeated(rows, counts[2]) if counts[2] and not write.sequence_by else None
         full = [counts[3 + len(ends) + index] == counts[0] for index in range(len(ranged))]
         ranges = [
@@ -111,9 +111,9 @@ class Merges:
 
         key = f.to_json(as_struct(self.model.write.unique_key))
         some = rows.where(f.col(COPIES) > 1).select(key).sort(key).limit(_SHOWN).collect()
-        shown = ", ".join(row[0] for row in some) + (", ..." if count > _SHOWN else "")
+        examples = ", ".join(row[0] for row in some) + (", ..." if count > _SHOWN else "")
         several = "a key has" if count == 1 else f"{count:,} keys have"
-        message = f"{several} more than one row in a micro-batch, and no column orders them: {shown}"
+        message = f"{several} more than one row in a micro-batch, and no column orders them: {examples}"
         hint = "Add 'sequence_by: updated_at' (a column that increases with each change of a row)."
         return RunError("duplicate-key", f"{message}", f"{hint} Nothing of the micro-batch was written.")
 
@@ -129,7 +129,7 @@ class Merged:
     deletes: int
     ranges: tuple[Range, ...] = ()
     refusal: EngineError | None = None
-    held: ExitStack = field(default_factory=ExitStack)
+    frames: ExitStack = field(default_factory=ExitStack)
 
     @property
     def several(self) -> bool:
@@ -147,22 +147,24 @@ class Merged:
             return None
         model, relation = self.output.model, self.output.relation
         write, session = model.write, self.rows.sparkSession
-        deleted = self.output.deleted.known(session, self.query) if self.output.deleted else None
+        deleted = self.output.deleted.counting_deletes(session, self.query) if self.output.deleted else None
         if write.history:
             source = versions(session.table(relation), self.rows.drop(COPIES), write, DELETE, deleted)
             keys = (*write.unique_key, *write.sequence_by)
-            how = Merge(keys, update=("valid_to", "is_current"), ranges=self.ranges)
-            return merge(source, relation, how, markers, expected=expected, options=write.write_options)
+            merge_rule = Merge(keys, update=("valid_to", "is_current"), ranges=self.ranges)
+            return merge(source, relation, merge_rule, markers, expected=expected, options=write.write_options)
         source = self.rows.drop(COPIES)
         if deleted is not None:
             source = source.join(deleted, self._deleted_later(source, deleted), "left_anti")
         outdated = LEFT_OUT if LEFT_OUT in source.columns else None
         delete = DELETE if write.delete_when or outdated else None
-        how = Merge(write.unique_key, write.sequence_by, delete, outdated, ranges=self.ranges)
+        merge_rule = Merge(write.unique_key, write.sequence_by, delete, outdated, ranges=self.ranges)
         branch = self.output.branch
         if branch is not None:
-            staging_branch.begin(session, relation, {key: text for key, text in markers.items() if key != "batch-id"})
-        return merge(source, relation, how, markers, branch, expected, write.write_options)
+            staging_branch.ensure_branch(
+                session, relation, {key: text for key, text in markers.items() if key != "batch-id"}
+            )
+        return merge(source, relation, merge_rule, markers, branch, expected, write.write_options)
 
     def _deleted_later(self, rows: DataFrame, deleted: DataFrame) -> Column:
         """Whether a row is not newer than a delete of its key; a delete itself always passes."""
@@ -180,7 +182,7 @@ class Merged:
         """Nothing was written."""
 
     def close(self) -> None:
-        self.held.close()
+        self.frames.close()
 
 
 def _numbered(end: Column, kind: str) -> Column:
@@ -193,5 +195,5 @@ def _numbered(end: Column, kind: str) -> Column:
 def _ranged(rows: DataFrame, write: Write) -> dict[str, str]:
     parted = {part.column.lower() for part in write.partition_by if part.transform != "bucket"}
     kinds = {name.lower(): kind for name, kind in rows.dtypes}
-    found = {name: kinds[name.lower()] for name in write.unique_key if name.lower() in parted}
-    return {name: kind for name, kind in found.items() if kind in _RANGED}
+    key_types = {name: kinds[name.lower()] for name in write.unique_key if name.lower() in parted}
+    return {name: kind for name, kind in key_types.items() if kind in _RANGED}

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
 
 class Prepared(Protocol):
-    """Rows of a micro-batch that are computed, and of which nothing is committed."""
-
     @property
     def several(self) -> bool:
         """Whether other tables than the model's get rows of it."""
@@ -65,8 +63,8 @@ class Appends:
         return Added(self._staged(frame), self.branch)
 
     def _staged(self, frame: DataFrame) -> lake.Staged:
-        known = lake.fitting(frame, self.relation) if self.ignore_new else frame
-        return lake.stage(known, self.relation, self.options)
+        fitted = lake.fitting(frame, self.relation) if self.ignore_new else frame
+        return lake.stage(fitted, self.relation, self.options)
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,16 +19,16 @@ from engine.errors import Diagnostic, Level, Location, RunError, StateError
 from engine.events import Diagnosed
 from engine.lake import table_writer as lake
 from engine.lake.comments import comment_table, comment_view
-from engine.lake.schema_match import SchemaMatch, same_names, shown_path
+from engine.lake.schema_match import SchemaMatch, duplicate_names, shown_path
 from engine.lake.table_facts import TableFacts
 from engine.lake.table_layout import TableLayout
 from engine.plan.actions.descriptions import changed_properties, comments_of, table_comment, table_properties
 from engine.plan.deployed import generations, state_folder
-from engine.plan.tables.column_checks import column_fault, gone
+from engine.plan.tables.column_checks import column_fault, dropped_columns
 from engine.relations import quoted
 from engine.runtime.context import ownership
 from engine.runtime.quality.condition_check import check_conditions
-from engine.runtime.sinks.deleted_keys import match_table, spelled
+from engine.runtime.sinks.deleted_keys import match_table, with_spelling
 from engine.runtime.sinks.history_output import with_validity
 from engine.state import ModelState, Phase, TableState
 
@@ -76,14 +76,14 @@ def remake(model: Model, relation: Relation, state: ModelState, folder: TableSta
     session = frame.sparkSession
     building = replace(state, phase=Phase.BUILDING)
     folder.save(building)
-    made, columns = layout(model, state.generation), columns_of(model, frame)
+    table_layout, columns = layout(model, state.generation), columns_of(model, frame)
     if relation == model.relation:
         # Only what the model made reaches this: no table, or an empty one (see `state_checks.fresh`).
-        lake.recreate_table(session, relation.sql, columns, made, folder.lease)
+        lake.recreate_table(session, relation.sql, columns, table_layout, folder.lease)
     else:
-        made = replace(made, properties={**made.properties, state_folder.STAGING: "true"})
+        table_layout = replace(table_layout, properties={**table_layout.properties, state_folder.STAGING: "true"})
         lake.drop_table(session, relation.sql)
-        lake.create_table(session, relation.sql, columns, made)
+        lake.create_table(session, relation.sql, columns, table_layout)
     return replace(building, uuid=lake.table_uuid(session, relation.sql))
 
 
@@ -103,26 +103,26 @@ def checked_frame(session: SparkSession, model: Model) -> DataFrame:
 
 
 def check_declared(model: Model, frame: DataFrame) -> None:
-    if twice := same_names(frame.columns):
+    if twice := duplicate_names(frame.columns):
         message = f"the columns {', '.join(twice)} differ only in case"
         raise RunError("duplicate-name", message, "Give one of them another alias.", node=model.name)
-    given = [(column.name, column.dataType.simpleString()) for column in frame.schema.fields]
-    stored = storable_faults(model, [GivenColumn(name, type_) for name, type_ in given])
-    if found := (*declared_faults(model, given), *stored):
-        raise RunError.of(found)
+    query_columns = [(column.name, column.dataType.simpleString()) for column in frame.schema.fields]
+    storage_faults = storable_faults(model, [GivenColumn(name, type_) for name, type_ in query_columns])
+    if faults := (*declared_faults(model, query_columns), *storage_faults):
+        raise RunError.from_diagnostics(faults)
     check_conditions(model, frame)
 
 
 def columns_of(model: Model, frame: DataFrame) -> DataFrame:
-    kept = frame.drop(*model.write.exclude)
-    return with_validity(kept, model.write) if model.write.history else kept
+    stored_columns = frame.drop(*model.write.exclude)
+    return with_validity(stored_columns, model.write) if model.write.history else stored_columns
 
 
 def gone_note(names: Iterable[str]) -> str:
     return "; ".join(f"the query no longer returns column '{n}'; the table keeps it, NULL in new rows" for n in names)
 
 
-def check_columns(model: Model, frame: DataFrame, before: frozenset[str] | None = frozenset()) -> SchemaMatch:
+def check_columns(model: Model, frame: DataFrame, earlier_columns: frozenset[str] | None = frozenset()) -> SchemaMatch:
     """Compare the columns of a query with those of the model's existing table; nothing is changed.
 
     Raises:
@@ -130,19 +130,18 @@ def check_columns(model: Model, frame: DataFrame, before: frozenset[str] | None 
             `on_schema_change` does not say what to do; or a type that the table cannot hold.
     """
     match = match_table(frame, model.relation.sql)
-    if (fault := column_fault(model, match, before)) is not None:
-        raise StateError.of((fault,))
+    if (fault := column_fault(model, match, earlier_columns)) is not None:
+        raise StateError.from_diagnostics((fault,))
     return match
 
 
-def has_columns(model: Model, frame: DataFrame, before: frozenset[str] | None) -> bool:
-    """Return whether a model's table has the columns of a query, and no other that the query gave before."""
+def has_columns(model: Model, frame: DataFrame, earlier_columns: frozenset[str] | None) -> bool:
     match = match_table(frame, model.relation.sql)
-    return not (match.alters or match.missing or match.incompatible or gone(match, before))
+    return not (match.alters or match.missing or match.incompatible or dropped_columns(match, earlier_columns))
 
 
 def fitted(
-    model: Model, frame: DataFrame, before: frozenset[str] | None = frozenset()
+    model: Model, frame: DataFrame, earlier_columns: frozenset[str] | None = frozenset()
 ) -> tuple[DataFrame, tuple[str, ...]]:
     """Bring the model's existing table and the rows of the query together: new columns, wider types, spelling.
 
@@ -154,38 +153,42 @@ def fitted(
     Raises:
         StateError: `table-schema`.
     """
-    match = check_columns(model, frame, before)
-    frame = spelled(frame, match.names)
+    match = check_columns(model, frame, earlier_columns)
+    frame = with_spelling(frame, match.names)
     if model.write.on_schema_change is OnSchemaChange.IGNORE:
         frame = frame.drop(*match.added_columns)
     if match.alters:
-        changed = {path[0] for path in (*match.added, *(d.path for d in match.promoted))}
-        lake.add_columns(model.relation.sql, frame.select(*(quoted(name) for name in frame.columns if name in changed)))
+        changed_columns = {path[0] for path in (*match.added, *(d.path for d in match.promoted))}
+        lake.add_columns(
+            model.relation.sql, frame.select(*(quoted(name) for name in frame.columns if name in changed_columns))
+        )
     widened = ", ".join(f"'{shown_path(d.path)}' widened from {d.table} to {d.query}" for d in match.promoted)
-    return frame, tuple(filter(None, [widened, gone_note(gone(match, before))]))
+    return frame, tuple(filter(None, [widened, gone_note(dropped_columns(match, earlier_columns))]))
 
 
 def spelled_as(frame: DataFrame, columns: Iterable[str]) -> DataFrame:
-    known = {name.lower(): name for name in columns}
-    return spelled(frame, [known.get(name.lower(), name) for name in frame.columns])
+    table_names = {name.lower(): name for name in columns}
+    return with_spelling(frame, [table_names.get(name.lower(), name) for name in frame.columns])
 
 
 def as_spelled(model: Model, columns: Iterable[str]) -> Model:
-    known = {name.lower(): name for name in columns}
+    table_names = {name.lower(): name for name in columns}
 
-    def names(given: tuple[str, ...]) -> tuple[str, ...]:
-        return tuple(known.get(name.lower(), name) for name in given)
+    def names(column_names: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(table_names.get(name.lower(), name) for name in column_names)
 
     write = model.write
-    parts = tuple(replace(part, column=known.get(part.column.lower(), part.column)) for part in write.partition_by)
+    parts = tuple(
+        replace(part, column=table_names.get(part.column.lower(), part.column)) for part in write.partition_by
+    )
     keys, order = names(write.unique_key), names(write.sequence_by)
     return replace(model, write=replace(write, unique_key=keys, sequence_by=order, partition_by=parts))
 
 
 def set_properties(model: Model, session: SparkSession, table: TableFacts) -> None:
     """Bring the properties of an earlier table to what the project says; those it does not name stay."""
-    if changed := changed_properties(model, table):
-        lake.set_properties(session, model.relation.sql, changed)
+    if changes := changed_properties(model, table):
+        lake.set_properties(session, model.relation.sql, changes)
 
 
 _log = logging.getLogger("engine.runtime")
@@ -198,13 +201,13 @@ def describe(run: Run, model: Model) -> None:
     persist, relation = model.operation.persist_docs, model.relation
     if not (persist.relation or persist.columns):
         return
-    wanted = comments_of(model)
+    table_comments = comments_of(model)
     try:
         if model.computed_when_read:
-            comment_view(run.spark, relation.catalog, relation.schema, relation.name, wanted)
+            comment_view(run.spark, relation.catalog, relation.schema, relation.name, table_comments)
         else:
             kill_points.reach("describing", model.name)
-            comment_table(run.spark, relation.sql, wanted)
+            comment_table(run.spark, relation.sql, table_comments)
     except Py4JError:
         _log.exception("descriptions of %s", model.name)
         message = f"the descriptions of '{model.name}' were not written to {relation}"

@@ -54,37 +54,37 @@ def stored_aggregates(frame: DataFrame, views: Mapping[str, int]) -> Groups | No
               and (calls := _distinct(node))]  # fmt: skip
     if all(len(calls) == 1 for calls in groups):
         return ((_ONLY,),) * len(groups)
-    named = _Named(views)
-    named.read(analysed)
+    named_trees = _NamedTrees(views)
+    named_trees.read(analysed)
     texts = partial(_texts, analysed)
-    return tuple(told_apart([(named.call(call), _result_id(call)) for call in calls], texts) for calls in groups)
+    return tuple(told_apart([(named_trees.call(call), _result_id(call)) for call in calls], texts) for calls in groups)
 
 
 def _distinct(node: Any) -> list[Any]:
-    found: dict[int, list[Any]] = {}
+    by_hash: dict[int, list[Any]] = {}
     calls = []
     for item in each(node.aggregateExpressions()):
         for call in calls_of(item):
-            alike = found.setdefault(call.canonicalized().semanticHash(), [])
-            if not any(call.semanticEquals(other) for other in alike):
-                alike.append(call)
+            same_hash = by_hash.setdefault(call.canonicalized().semanticHash(), [])
+            if not any(call.semanticEquals(known_call) for known_call in same_hash):
+                same_hash.append(call)
                 calls.append(call)
     return calls
 
 
 @dataclass(slots=True)
-class _Named:
+class _NamedTrees:
     """What the columns and aggregates of an analysed plan are made of, by the ids that Spark gave them."""
 
     views: Mapping[str, int]
     columns: dict[int, Tree] = field(default_factory=dict)
     readings: Counter[int] = field(default_factory=Counter)
-    made: dict[int, Tree] = field(default_factory=dict)
+    calls: dict[int, Tree] = field(default_factory=dict)
     ctes: dict[int, list[Tree]] = field(default_factory=dict)
     references: Counter[int] = field(default_factory=Counter)
 
     def call(self, aggregate: Any) -> Tree:
-        return self.made.get(_result_id(aggregate)) or self._tree(aggregate)
+        return self.calls.get(_result_id(aggregate)) or self._tree(aggregate)
 
     def read(self, node: Any) -> None:
         name = node.nodeName()
@@ -117,7 +117,6 @@ class _Named:
             self.columns.setdefault(number, [name, {"place": index, "name": column}, []])
 
     def _refer(self, cte: int, output: Sequence[tuple[str, int]]) -> None:
-        """The columns of a reference to a CTE; those of a second one are others."""
         reading = self.references[cte]
         self.references[cte] += 1
         for (_, number), tree in zip(output, self.ctes.get(cte, ()), strict=False):
@@ -137,7 +136,6 @@ class _Named:
         return self._next(next(nodes), nodes, {})
 
     def _next(self, node: Mapping[str, Any], nodes: Iterator[Mapping[str, Any]], lambdas: dict[int, int]) -> Tree:
-        """The tree of which the nodes come in order, each before its children."""
         kind = str(node["class"]).rpartition(".")[2]
         number = int(node["exprId"]["id"]) if "exprId" in node else -1
         if kind == "AttributeReference":
@@ -148,10 +146,10 @@ class _Named:
         if fields.get("dataType") == "binary":
             # Java's name of an object, which differs each time.
             fields.pop("value", None)
-        made: Tree = [kind, fields, [self._next(next(nodes), nodes, lambdas) for _ in range(int(node["num-children"]))]]
+        tree: Tree = [kind, fields, [self._next(next(nodes), nodes, lambdas) for _ in range(int(node["num-children"]))]]
         if kind == _CALL:
-            self.made[int(node["resultId"]["id"])] = made
-        return made
+            self.calls[int(node["resultId"]["id"])] = tree
+        return tree
 
     def _field(self, value: Any, lambdas: dict[int, int]) -> Any:
         if isinstance(value, list) and value and isinstance(value[0], Mapping) and "class" in value[0]:

@@ -20,7 +20,13 @@ from engine.errors import Location
 from engine.spark.exceptions import spark_exceptions
 
 # What asking an error for its place may raise beside exceptions of Spark.
-_UNTOLD: tuple[type[Exception], ...] = (AssertionError, AttributeError, NotImplementedError, TypeError, ValueError)
+_CONTEXT_ERRORS: tuple[type[Exception], ...] = (
+    AssertionError,
+    AttributeError,
+    NotImplementedError,
+    TypeError,
+    ValueError,
+)
 _POSITION = re.compile(r"\(line (\d+), pos (\d+)\)")
 _QUOTED = re.compile(r"== SQL \(line (\d+), position (\d+)\) ==\n([^\n]*)\n( *)(\^+)")
 _NAMED = re.compile(r"`(\w+)`")
@@ -48,8 +54,6 @@ _FUNCTIONS = {
 
 @dataclass(frozen=True, slots=True)
 class ErrorSpot:
-    """A place, and the SQL there as the user wrote it; empty: not known."""
-
     place: Location
     fragment: str = ""
 
@@ -73,9 +77,9 @@ def place_in_model(error: Exception, text: str, model: Model) -> ErrorSpot:
 
 
 def place_in_test(error: Exception, text: str, test: DataTest) -> ErrorSpot:
-    declared = test.location or Location(test.file)
+    test_place = test.location or Location(test.file)
     if not test.positions.runs:
-        return ErrorSpot(declared)
+        return ErrorSpot(test_place)
 
     def locate(offset: int) -> Location:
         return test.positions.locate(test.file, offset)
@@ -83,10 +87,10 @@ def place_in_test(error: Exception, text: str, test: DataTest) -> ErrorSpot:
     quoted = list(_quoted(error, text, test.sql))
     for start, fragment in quoted:
         # Around the user's query is a little of the engine's, so that it begins later.
-        offsets = [found.start() for found in re.finditer(re.escape(fragment), test.sql) if found.start() <= start]
+        offsets = [match.start() for match in re.finditer(re.escape(fragment), test.sql) if match.start() <= start]
         if fragment and offsets:
             return ErrorSpot(locate(offsets[-1]), fragment)
-    return _by_function(text, test.sql, locate) if not quoted else ErrorSpot(declared)
+    return _by_function(text, test.sql, locate) if not quoted else ErrorSpot(test_place)
 
 
 def _header_sql(model: Model) -> Iterator[tuple[str, str]]:
@@ -111,13 +115,13 @@ def _quoted(error: Exception, text: str, sql: str) -> Iterator[tuple[int, str]]:
 def _contexts(error: Exception) -> Iterator[tuple[int, str]]:
     try:
         contexts: list[Any] = getattr(error, "getQueryContext", list)() or []
-    except _UNTOLD + spark_exceptions():
+    except _CONTEXT_ERRORS + spark_exceptions():
         return
     for context in contexts:
         try:
             if context.contextType().name == "SQL":
                 yield int(context.startIndex()), str(context.fragment())
-        except _UNTOLD + spark_exceptions():
+        except _CONTEXT_ERRORS + spark_exceptions():
             continue
 
 
@@ -138,8 +142,8 @@ def called(sql: str) -> set[str]:
 
 def _calls(sql: str) -> Iterator[tuple[str, int]]:
     tokens = tokenize(sql)
-    for token, after in itertools.pairwise(tokens):
-        if after.token_type is TokenType.L_PAREN:
+    for token, next_token in itertools.pairwise(tokens):
+        if next_token.token_type is TokenType.L_PAREN:
             yield token.text.lower(), token.start
 
 
@@ -186,21 +190,19 @@ def explained(text: str, trace: str = "", fragment: str = "") -> tuple[str, str]
     sentence = _AT.sub("", _CLASS.sub("", head)).strip()
     if fragment:
         sentence = _MISMATCH.sub(lambda _: f"'{' '.join(fragment.split())}': ", sentence)
-    message, advice = _apart(sentence or "Spark failed without a message")
+    message, advice = _split_advice(sentence or "Spark failed without a message")
     message = message if len(message) <= _LONGEST else f"{message[:_LONGEST]}..."
     return f"{message} [{kind[1]}]" if kind else message, advice
 
 
 def causes(text: str) -> Iterator[str]:
-    """The causes in a trace of Java's, the deepest first, without their classes."""
     for cause in reversed(_CAUSED.findall(text)):
         yield _of_java(_NOISE.sub(" ", cause).strip())
 
 
 def deepest(text: str) -> str:
-    """The deepest cause that a text has, else its summary."""
-    found = next(causes(text), None)
-    return _CLASS.sub("", found).strip() if found else summary(text)
+    cause = next(causes(text), None)
+    return _CLASS.sub("", cause).strip() if cause else summary(text)
 
 
 def _head(text: str) -> str:
@@ -222,18 +224,18 @@ def _head(text: str) -> str:
 
 
 def _of_java(text: str) -> str:
-    found = _JAVA_CLASS.match(text)
-    if found is None:
+    class_match = _JAVA_CLASS.match(text)
+    if class_match is None:
         return text
-    said = text[found.end() :]
-    if _JAVA_CLASS.match(said):
-        return _of_java(said)
-    for name, ours in _TYPES.items():
-        said = said.replace(name, ours)
-    return f"{_OF_JAVA.get(found[1], '')}{said}" or found[1]
+    message = text[class_match.end() :]
+    if _JAVA_CLASS.match(message):
+        return _of_java(message)
+    for name, sql_type in _TYPES.items():
+        message = message.replace(name, sql_type)
+    return f"{_OF_JAVA.get(class_match[1], '')}{message}" or class_match[1]
 
 
-def _apart(sentence: str) -> tuple[str, str]:
+def _split_advice(sentence: str) -> tuple[str, str]:
     parts = _SENTENCE.split(sentence)
     first = next((i for i, part in enumerate(parts) if i and part.startswith(_ADVICE)), len(parts))
     advice = [part for part in parts[first:] if "spark.sql." not in part and "ANSI" not in part]

@@ -16,15 +16,15 @@ if TYPE_CHECKING:
 _log = logging.getLogger("engine.runtime")
 
 
-def tell(model: Model, frame: DataFrame) -> None:
+def log_plan(model: Model, frame: DataFrame) -> None:
     if model.operation.explain:
-        _say(model, plans.explained(frame))
+        _log_text(model, plans.explained(frame))
 
 
-def tell_stream(model: Model, query: StreamingQuery) -> None:
+def log_stream_plan(model: Model, query: StreamingQuery) -> None:
     if model.operation.explain:
-        _say(model, queries.explained(query))
+        _log_text(model, queries.explained(query))
 
 
-def _say(model: Model, text: str) -> None:
+def _log_text(model: Model, text: str) -> None:
     _log.info("Spark's plan of %s:\n%s", model.name, plain_name(text).rstrip())

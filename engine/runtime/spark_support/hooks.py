@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _WAP = ("spark.wap.branch", "spark.wap.id")
 
 
-def before(session: SparkSession, model: Model) -> None:
+def run_pre_hook(session: SparkSession, model: Model) -> None:
     """Run `pre_hook`; a temporary function that it makes is there for the query.
 
     Raises:
@@ -34,10 +34,10 @@ def before(session: SparkSession, model: Model) -> None:
         hint = f"Remove it; for local days and hours write from_utc_timestamp(ts, '{zone}')."
         message = f"'pre_hook' sets the session's time zone to {zone}, which must be UTC"
         raise RunError("setting-pinned", message, hint, node=model.name, location=place)
-    for key, wanted in PINNED.items():
-        value = str(session.conf.get(key, wanted))
-        if value.lower() != wanted:
-            message = f"'pre_hook' sets '{key}' to {value}, which must be {wanted}"
+    for key, pinned_value in PINNED.items():
+        value = str(session.conf.get(key, pinned_value))
+        if value.lower() != pinned_value:
+            message = f"'pre_hook' sets '{key}' to {value}, which must be {pinned_value}"
             hint = "Remove it; the SQL of a project is checked for this value."
             raise RunError("setting-pinned", message, hint, node=model.name, location=place)
     for key in _WAP:
@@ -46,12 +46,8 @@ def before(session: SparkSession, model: Model) -> None:
             raise RunError("setting-wap", message, WAP_HINT, node=model.name, location=place)
 
 
-def after(session: SparkSession, model: Model) -> None:
-    """Run `post_hook`.
-
-    Raises:
-        RunError: `hook-failed`; the model is built.
-    """
+def run_post_hook(session: SparkSession, model: Model) -> None:
+    """Run `post_hook`. Raises RunError: `hook-failed`; the model is built."""
     _run(session, model, "post_hook", model.operation.post_hook)
 
 

@@ -11,13 +11,13 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class CollectedRows:
     names: list[str]
     types: list[str]
     rows: list[tuple[Any, ...]]
 
 
-def shown(frame: DataFrame) -> Shown:
+def collect_rows(frame: DataFrame) -> CollectedRows:
     """The rows of a frame whose session is in UTC.
 
     Times and dates come as texts: Python has no year 0 and none after 9999, and PySpark gives a timestamp in the zone
@@ -33,11 +33,10 @@ def shown(frame: DataFrame) -> Shown:
         for column, field in zip((f.col(f"`{index}`") for index in range(len(fields))), fields, strict=True)
     ]
     rows = [tuple(row) for row in numbered.select(*texts).collect()]
-    return Shown([field.name for field in fields], [field.dataType.simpleString() for field in fields], rows)
+    return CollectedRows([field.name for field in fields], [field.dataType.simpleString() for field in fields], rows)
 
 
 def _as_text(kind: DataType) -> DataType:
-    """The type with strings for times and intervals, at any depth."""
     from pyspark.sql import types as t
 
     texts = (t.TimestampType, t.TimestampNTZType, t.DateType, t.DayTimeIntervalType, t.YearMonthIntervalType)

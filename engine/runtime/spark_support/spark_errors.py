@@ -37,7 +37,7 @@ from engine.runtime.spark_support.error_places import (
     place_in_test,
     summary,
 )
-from engine.secrets import scrub
+from engine.secrets.scrubber import scrub
 from engine.sources import socket
 from engine.sources.avro import avro_values
 from engine.spark.exceptions import spark_exceptions
@@ -72,15 +72,14 @@ _HEADER = re.compile(r"CSV file: \S+")
 
 
 def unreadable(error: Exception) -> tuple[str, str] | None:
-    """Message and hint for Spark's error; None if it is not an error of a file."""
     text = str(error)
-    found = _FILE.search(text) if "FAILED_READ_FILE" in text else None
-    if found is None:
+    file_match = _FILE.search(text) if "FAILED_READ_FILE" in text else None
+    if file_match is None:
         return None
     # Only Java's trace has the causes, where Spark does not print it.
     text = f"{text}\n{getattr(error, '_stackTrace', None) or ''}"
-    where = local_paths.decoded(found[1])
-    path = local_paths.of_location(where) or where
+    where = local_paths.decoded(file_match[1])
+    path = local_paths.path_of_location(where) or where
     hint = (
         "Replace it by a complete file, or by an empty one to continue without its rows; the next build reads it again."
     )
@@ -90,8 +89,8 @@ def unreadable(error: Exception) -> tuple[str, str] | None:
             "correct the file: "
         ) + hint
     elif mismatch := _MISMATCH.search(text):
-        stored = _PHYSICAL.get(mismatch[3], "another type")
-        message = f"{path}: the column '{mismatch[1]}' is {stored} in the file and declared as {mismatch[2]}"
+        stored_type = _PHYSICAL.get(mismatch[3], "another type")
+        message = f"{path}: the column '{mismatch[1]}' is {stored_type} in the file and declared as {mismatch[2]}"
         return message, f"Correct the source's schema. Or replace the file: {hint}"
     return f"{path} cannot be read: {_reason(text)}", hint
 
@@ -113,7 +112,6 @@ _HINT = (
 
 
 def too_deep(error: Exception, node: Model | Source) -> Diagnostic | None:
-    """What to tell of a stack that overflowed; None if it did not."""
     # The error of a stream has its cause in Java's trace only.
     text = f"{error}\n{getattr(error, '_stackTrace', None) or ''}"
     if not any(sign in text for sign in _SIGNS):
@@ -143,7 +141,7 @@ def _deepest(model: Model) -> Location:
 __all__ = ["diagnose", "diagnose_test", "spark_exceptions", "summary"]
 
 _ON = "Committed rows stay, and the next build continues."
-_SURROUNDINGS = (
+_ENVIRONMENT_FAULTS = (
     (
         "disk-full",
         ("No space left on device", "Disk quota exceeded"),
@@ -182,7 +180,7 @@ _SURROUNDINGS = (
         "state-unwritable",
         ("the checkpoint file ",),
         "a file of the checkpoint cannot be written",
-        f"Correct what the message says, and build again. {_ON}",
+        f"Correct the cause in the message, and build again. {_ON}",
     ),
     (
         "checkpoint-damaged",
@@ -222,13 +220,13 @@ def diagnose(error: Exception, model: Model | Source) -> tuple[Diagnostic, ...]:
     if isinstance(error, EngineError):
         return tuple(d.at(Location(model.file), model.name) for d in error.diagnostics)
     text = plain_name(str(error))
-    told = from_text(text) or avro_values.told_by_worker(text) or socket.told_by_worker(text)
-    if told is not None:
-        return tuple(d.at(Location(model.file), model.name) for d in told.diagnostics)
-    if (around := surroundings(text)) is not None:
-        around = replace(around, hint=around.hint.replace("<model>", model.name))
-    if (around := around or too_deep(error, model)) is not None:
-        return (around.at(Location(model.file), model.name),)
+    known_error = from_text(text) or avro_values.told_by_worker(text) or socket.told_by_worker(text)
+    if known_error is not None:
+        return tuple(d.at(Location(model.file), model.name) for d in known_error.diagnostics)
+    if (environment_fault := environment_fault_in(text)) is not None:
+        environment_fault = replace(environment_fault, hint=environment_fault.hint.replace("<model>", model.name))
+    if (environment_fault := environment_fault or too_deep(error, model)) is not None:
+        return (environment_fault.at(Location(model.file), model.name),)
     trace = f"{text}\n{getattr(error, '_stackTrace', None) or ''}"
     if isinstance(model, Model):
         spot = place_in_model(error, trace, model)
@@ -241,41 +239,43 @@ def diagnose(error: Exception, model: Model | Source) -> tuple[Diagnostic, ...]:
     message, hint = explained(text, trace, spot.fragment)
     if "streaming" in text and "watermark" in text:
         hint = "Group by a window over the column that has the watermark; see docs/event-time.md."
-    message, hint = (scrub(_named(part, model)) for part in (message, hint))
+    message, hint = (scrub(_with_input_names(part, model)) for part in (message, hint))
     return (Diagnostic("query-failed", message, hint, node=model.name, location=spot.place),)
 
 
 def diagnose_test(error: Exception, test: DataTest, model: Model) -> Diagnostic:
     text = plain_name(str(error))
-    if (around := surroundings(text)) is not None:
-        return replace(around, hint=around.hint.replace("<model>", model.name)).at(test.location, rest_of(test.id))
+    if (environment_fault := environment_fault_in(text)) is not None:
+        return replace(environment_fault, hint=environment_fault.hint.replace("<model>", model.name)).at(
+            test.location, rest_of(test.id)
+        )
     trace = f"{text}\n{getattr(error, '_stackTrace', None) or ''}"
     spot = place_in_test(error, trace, test)
-    message, hint = (scrub(_named(part, model)) for part in explained(text, trace, spot.fragment))
+    message, hint = (scrub(_with_input_names(part, model)) for part in explained(text, trace, spot.fragment))
     return Diagnostic("query-failed", message, hint, node=rest_of(test.id), location=spot.place)
 
 
 def _malformed(text: str, spot: ErrorSpot, model: Model | Source) -> Diagnostic:
-    said = deepest(text)
+    cause = deepest(text)
     if isinstance(model, Model) and READERS & called(model.sql):
-        message = f"the query parses a malformed string: {said}"
+        message = f"the query parses a malformed string: {cause}"
         hint = (
             "Use try_parse_json() instead of parse_json(); from_json() and from_csv() return NULL with mode PERMISSIVE."
         )
         return Diagnostic("query-failed", scrub(message), hint, node=model.name, location=spot.place)
-    hint = f"Correct or remove the record; the next build reads the same rows. Spark's message: {said}"
+    hint = f"Correct or remove the record; the next build reads the same rows. Spark's message: {cause}"
     message = "a record does not match its schema"
     return Diagnostic("source-unreadable", message, scrub(hint), node=model.name, location=spot.place)
 
 
-def _named(text: str, model: Model | Source) -> str:
+def _with_input_names(text: str, model: Model | Source) -> str:
     for item in model.inputs if isinstance(model, Model) else ():
         for name in (item.view, item.view.strip("`")):
             text = text.replace(name, item.name)
     return text
 
 
-def surroundings(text: str) -> Diagnostic | None:
+def environment_fault_in(text: str) -> Diagnostic | None:
     for code, holds, message, hint in _STORE:
         if holds(text):
             return _of_server(code, message, hint, text)
@@ -284,7 +284,7 @@ def surroundings(text: str) -> Diagnostic | None:
         return _of_server("catalog-denied", "the catalog denies access", _RIGHTS, text)
     if of_catalog and is_outage(text):
         return _of_server("catalog-unreachable", "the catalog's server does not answer", _AWAY, text)
-    for code, signs, message, hint in _SURROUNDINGS:
+    for code, signs, message, hint in _ENVIRONMENT_FAULTS:
         if any(sign in text for sign in signs):
             return Diagnostic(code, message, f"{hint} Spark's message: {scrub(deepest(text))}")
     return None

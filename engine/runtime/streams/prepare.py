@@ -81,16 +81,16 @@ def resume_sources(
         if not item.stream or not isinstance(node, Source):
             continue
         try:
-            found = KINDS[node.spec.format].resume(
+            resumption = KINDS[node.spec.format].resume(
                 session, node.spec, run.place, state.sources.get(node.id, {}), offsets
             )
         except EngineError as error:
-            error.diagnostics = tuple(of_reader(found, model, node) for found in error.diagnostics)
+            error.diagnostics = tuple(of_reader(resumption, model, node) for resumption in error.diagnostics)
             raise
-        for note in found.notes:
+        for note in resumption.notes:
             run.emit(Diagnosed(of_reader(note, model, node)))
-        if found.known:
-            remembered[node.id] = dict(found.known)
+        if resumption.stored_facts:
+            remembered[node.id] = dict(resumption.stored_facts)
     return remembered
 
 
@@ -104,27 +104,29 @@ class Beginnings:
     readings: Mapping[str, TableReading]
     checkpoint: StatePath
 
-    def rejected(self, batch: int) -> EngineError | None:
+    def batch_fault(self, batch: int) -> EngineError | None:
         """Why a micro-batch cannot be committed: rows before it are missing; None: there are none."""
-        begun = _begun_at(self.checkpoint, batch)
-        open_ones = {node for node, reading in self.readings.items() if not reading.begun}
-        if not open_ones or not begun:
+        first_snapshots = _first_snapshots(self.checkpoint, batch)
+        unread_nodes = {node for node, reading in self.readings.items() if not reading.has_begun}
+        if not unread_nodes or not first_snapshots:
             return None
         firsts = {reading.first for reading in self.readings.values()}
-        if firsts.issuperset(begun):
+        if firsts.issuperset(first_snapshots):
             return None
         try:
             for upstream in read_upstreams(self.run, self.model):
-                if upstream.node in open_ones:
+                if upstream.node in unread_nodes:
                     unread(self.model, upstream, self.readings[upstream.node].start)
         except StateError as error:
-            found = error.diagnostic
+            diagnostic = error.diagnostic
             hint = "Nothing of the micro-batch was written; build again to read every row of the table."
-            return StateError(found.code, f"{found.message} while the model was starting", hint, node=self.model.name)
+            return StateError(
+                diagnostic.code, f"{diagnostic.message} while the model was starting", hint, node=self.model.name
+            )
         return None
 
 
-def _begun_at(checkpoint: StatePath, batch: int) -> set[int]:
+def _first_snapshots(checkpoint: StatePath, batch: int) -> set[int]:
     """The snapshots with which a micro-batch begins, where that is a beginning; -1: with the first that it finds."""
     if batch == 0:
         offsets = spark_checkpoint.beginnings(checkpoint)
@@ -154,12 +156,12 @@ def open_inputs(query: StreamQuery, generation: Generation) -> tuple[StreamQuery
         StateError: an input is not what the checkpoint has read, or lacks what was not read.
     """
     run, model, folder, session = query.run, query.model, query.folder, query.session
-    state = stream_sources.renamed(run, model, generation.state, folder)
-    state, readings = initial_snapshot.begin(run, model, session, state, folder)
+    state = stream_sources.with_present_source_names(run, model, generation.state, folder)
+    state, readings = initial_snapshot.find_beginnings(run, model, session, state, folder)
     if any(reading.elsewhere for reading in readings.values()):
-        query = query.over(readings)
-    written = generation.table is not None
-    state, streams = stream_sources.checked(run, model, folder, state, query.frame, written=written)
+        query = query.over_tables(readings)
+    has_rows = generation.table is not None
+    state, streams = stream_sources.check_sources(run, model, folder, state, query.frame, written=has_rows)
     generation = replace(generation, state=state)
     take_back(run, model, folder.checkpoint(state.generation))
     remembered = resume_sources(run, model, session, state, folder)
@@ -171,8 +173,6 @@ def open_inputs(query: StreamQuery, generation: Generation) -> tuple[StreamQuery
 
 @dataclass(frozen=True, slots=True)
 class PreparedQuery:
-    """A query that can start."""
-
     query: StreamQuery
     generation: Generation
     inputs: StreamInputs
@@ -189,32 +189,34 @@ def prepare(run: Run, model: Model) -> PreparedQuery:
         pyspark.errors.PySparkException: Spark rejects the query.
     """
     session, folder = open_session(run, model), run.state(model)
-    before, kind = folder.load(), run.plan.actions[model.id].kind
-    renewed = reset_checkpoint.renewed(run, model, folder) if kind is ActionKind.RESET else None
-    known = None if kind is ActionKind.REFRESH else renewed or before
-    query = open_query(run, model, session, folder, known)
+    earlier_state, kind = folder.load(), run.plan.actions[model.id].kind
+    reset_state = reset_checkpoint.state_after_reset(run, model, folder) if kind is ActionKind.RESET else None
+    continued_state = None if kind is ActionKind.REFRESH else reset_state or earlier_state
+    query = open_query(run, model, session, folder, continued_state)
     full_refresh.clear_staging(query.run, query.model, session)
-    quarantine = quarantine_of(query.run, query.model) if quarantines(query.model, query.watched) else None
-    given = given_before(before, run.plan.actions[model.id].comparison, refresh=kind is ActionKind.REFRESH)
-    generation = open_generation(query, renewed, given)
+    quarantine = quarantine_of(query.run, query.model) if quarantines(query.model, query.watched_inputs) else None
+    earlier_columns = given_before(
+        earlier_state, run.plan.actions[model.id].comparison, refresh=kind is ActionKind.REFRESH
+    )
+    generation = open_generation(query, reset_state, earlier_columns)
     query, generation, inputs = open_inputs(query, generation)
     deleted = deleted_of(query.run, query.model, generation.state.remembers)
     if deleted is not None:
         deleted.fit(query.frame, fresh=generation.table is None)
-    query, notes = _as_table(query, generation, given)
-    every = with_groups_left_out(query.model, query.frame)
-    writer = _writer(query, generation, inputs, quarantine, deleted, every)
-    rows = expectations.checked_rows(every.frame, query.model, query.run.manifest)
+    query, notes = _as_table(query, generation, earlier_columns)
+    every_group = with_groups_left_out(query.model, query.frame)
+    writer = _writer(query, generation, inputs, quarantine, deleted, every_group)
+    rows = expectations.checked_rows(every_group.frame, query.model, query.run.manifest)
     return PreparedQuery(query, generation, inputs, writer, rows, notes)
 
 
 def _as_table(
-    query: StreamQuery, generation: Generation, given: frozenset[str] | None
+    query: StreamQuery, generation: Generation, earlier_columns: frozenset[str] | None
 ) -> tuple[StreamQuery, tuple[str, ...]]:
     notes: tuple[str, ...] = ()
     model, frame = query.model, query.frame
     if generation.table is not None:
-        columns, notes = table_setup.fitted(model, table_setup.columns_of(model, frame), given)
+        columns, notes = table_setup.fitted(model, table_setup.columns_of(model, frame), earlier_columns)
         table_setup.set_properties(model, query.session, generation.table)
         frame = table_setup.spelled_as(frame, columns.columns)
     return replace(query, model=table_setup.as_spelled(model, frame.columns), frame=frame), notes
@@ -226,7 +228,7 @@ def _writer(
     inputs: StreamInputs,
     quarantine: Quarantine | None,
     deleted: Deleted | None,
-    every: EveryGroup,
+    every_group: EveryGroup,
 ) -> BatchWriter:
     run, model, table = query.run, query.model, generation.table
     state, relation, branch = generation.state, generation.relation, generation.branch
@@ -241,7 +243,7 @@ def _writer(
         reached=generation.reached,
         snapshots=generations.committed_batches(table.history if table else (), state),
         rules=_rules(query, inputs, quarantine, state.generation),
-        output=output_of(model, relation.sql, deleted, branch, scope=every.scope, repeats=every.repeats),
+        output=output_of(model, relation.sql, deleted, branch, scope=every_group.scope, repeats=every_group.repeats),
         base=table.snapshot if table is not None else None,
         descends=descends_in(run, relation, branch),
     )
@@ -250,12 +252,12 @@ def _writer(
 def _rules(query: StreamQuery, inputs: StreamInputs, quarantine: Quarantine | None, generation: int) -> Rules:
     run, model, landed = query.run, query.model, inputs.landed
     return replace(
-        rules_of(model, query.watched, quarantine, query.folder.batches(generation)),
-        changed=partial(_rejected, landed, Beginnings(run, model, inputs.readings, landed.checkpoint)),
+        rules_of(model, query.watched_inputs, quarantine, query.folder.batches(generation)),
+        batch_fault=partial(_batch_fault, landed, Beginnings(run, model, inputs.readings, landed.checkpoint)),
         refresh=partial(refresh_static, query.session, run.manifest, model),
     )
 
 
-def _rejected(landed: Landed, beginnings: Beginnings, batch: int) -> EngineError | None:
+def _batch_fault(landed: Landed, beginnings: Beginnings, batch: int) -> EngineError | None:
     """Why a micro-batch that was computed cannot be committed, because of what was read; None: it can."""
-    return landed.refused(batch) or beginnings.rejected(batch)
+    return landed.refused(batch) or beginnings.batch_fault(batch)

@@ -69,9 +69,9 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 
-_SOON = 60.0
+_START_SECONDS = 60.0
 # One that comes again after a crash, one that takes what waits, one that closes what the moved watermark closes.
-_LAST = 3
+_UNBOUNDED_BATCHES = 3
 
 
 class EndReached(Exception):  # noqa: N818 - nothing went wrong
@@ -94,15 +94,14 @@ class EndOffsets:
     reached: bool = False
     error: BaseException | None = None
     _fixed: list[bool] | None = None
-    _without: int = 0
+    _batches_without: int = 0
 
     def __call__(self, frame: DataFrame, batch: int) -> None:
-        """Write one micro-batch, unless it is behind the end."""
         try:
             if self._fixed is None:
-                self._fixed = fix_ends(self.query.result(_SOON))
+                self._fixed = fix_ends(self.query.result(_START_SECONDS))
             else:
-                self.reached = self._passed(self._fixed)
+                self.reached = self._is_past_end(self._fixed)
         except BaseException as error:
             self.error = error
             raise
@@ -110,13 +109,13 @@ class EndOffsets:
             raise EndReached
         self.write(frame, batch)
 
-    def _passed(self, fixed: list[bool]) -> bool:
+    def _is_past_end(self, fixed: list[bool]) -> bool:
         """Whether several micro-batches in a row had no rows but those of tables."""
-        record = json.loads(last_report(self.query.result(_SOON)))
+        record = json.loads(last_report(self.query.result(_START_SECONDS)))
         rows = [source["numInputRows"] for source in record["sources"]]
         bounded = any(count for count, ends in zip(rows, fixed, strict=True) if ends)
-        self._without = 0 if bounded else self._without + 1
-        return self._without >= _LAST
+        self._batches_without = 0 if bounded else self._batches_without + 1
+        return self._batches_without >= _UNBOUNDED_BATCHES
 
 
 _log = logging.getLogger("engine.runtime")
@@ -146,20 +145,20 @@ class TurnOver(Exception):  # noqa: N818 - nothing went wrong
 
 @dataclass(slots=True)
 class TurnBound:
-    """The foreachBatch function of a turn; `until` is on the monotonic clock; None: the turn is never over."""
+    """The foreachBatch function of a turn; `ends_at` is on the monotonic clock; None: the turn is never over."""
 
     write: Callable[[DataFrame, int], None]
-    until: float | None
-    over: bool = False
-    _written: int = 0
+    ends_at: float | None
+    is_over: bool = False
+    _batches: int = 0
 
     def __call__(self, frame: DataFrame, batch: int) -> None:
         """Write one micro-batch, unless the turn is over; each turn has one at least."""
-        if self.until is not None and self._written and time.monotonic() > self.until:
-            self.over = True
+        if self.ends_at is not None and self._batches and time.monotonic() > self.ends_at:
+            self.is_over = True
             raise TurnOver
         self.write(frame, batch)
-        self._written += 1
+        self._batches += 1
 
 
 _POLL_SECONDS = 0.25
@@ -168,8 +167,6 @@ _POOL = "spark.scheduler.pool"
 
 @dataclass(frozen=True, slots=True)
 class StartedQuery:
-    """A query that runs; `ends` ends it; None: its trigger does."""
-
     query: StreamingQuery
     ends: EndOffsets | None
     bound: TurnBound
@@ -178,8 +175,7 @@ class StartedQuery:
 def start(prepared: PreparedQuery) -> StartedQuery:
     """Start a prepared query.
 
-    Raises:
-        pyspark.errors.PySparkException: Spark cannot start it.
+    Raises pyspark.errors.PySparkException: Spark cannot start it.
     """
     model, writer = prepared.query.model, prepared.writer
     once = model.operation.trigger.kind is TriggerKind.ONCE
@@ -188,7 +184,7 @@ def start(prepared: PreparedQuery) -> StartedQuery:
     ends = EndOffsets(writer, writer.query) if of_tables and not once else None
     checkpoint = writer.folder.checkpoint(writer.state.generation)
     # A rebuild is published when all is read.
-    bound = TurnBound(ends or writer, None if prepared.generation.beside or once else prepared.query.run.until)
+    bound = TurnBound(ends or writer, None if prepared.generation.is_rebuild or once else prepared.query.run.ends_at)
     stream = stream_writer(model, prepared.rows, bound, checkpoint)
     trigger: Any = {"processingTime": "0 seconds"} if of_tables else {"availableNow": True}
     with _own_pool(prepared):
@@ -198,7 +194,7 @@ def start(prepared: PreparedQuery) -> StartedQuery:
 @contextmanager
 def _own_pool(prepared: PreparedQuery) -> Iterator[None]:
     """Give each model a pool of its own in a turn of `engine start`, where Spark's scheduler is fair."""
-    if prepared.query.run.until is None:
+    if prepared.query.run.ends_at is None:
         yield
         return
     context = prepared.query.run.spark.sparkContext
@@ -212,7 +208,6 @@ def _own_pool(prepared: PreparedQuery) -> Iterator[None]:
 def stream_writer(
     model: Model, rows: DataFrame, write: Callable[[DataFrame, int], None], checkpoint: StatePath
 ) -> DataStreamWriter:
-    """Return Spark's writer of a model's micro-batches, without a trigger."""
     noted: list[int] = []
 
     def write_noted(frame: DataFrame, batch: int) -> None:
@@ -232,7 +227,7 @@ def stream_writer(
     )
 
 
-def follow(prepared: PreparedQuery, started: StartedQuery) -> Outcome:
+def follow(prepared: PreparedQuery, started_query: StartedQuery) -> Outcome:
     """Show the micro-batches of a query as they end, until the query has; return what it did, all in all.
 
     Raises:
@@ -240,21 +235,21 @@ def follow(prepared: PreparedQuery, started: StartedQuery) -> Outcome:
         pyspark.errors.PySparkException: Spark failed the query.
     """
     run, model, writer = prepared.query.run, prepared.query.model, prepared.writer
-    query, ends = started.query, started.ends
+    query, ends = started_query.query, started_query.ends
     progress = Progress(run, model, writer, query)
     try:
         writer.query.set_result(query)
         writer.record(query_id=str(query.id))
-        for _ in _until_done(started):
+        for _ in _until_done(started_query):
             progress.drain()
             _heed_stop(run, query)
         progress.drain()
-        explain.tell_stream(model, query)
+        explain.log_stream_plan(model, query)
     except spark_exceptions():
         # Spark wraps what happened in the writer beyond recognition.
         if (error := writer.error or (ends.error if ends else None)) is not None:
             raise error from None
-        if not started.bound.over and (ends is None or not ends.reached):
+        if not started_query.bound.is_over and (ends is None or not ends.reached):
             raise
         progress.drain()
     finally:
@@ -263,7 +258,7 @@ def follow(prepared: PreparedQuery, started: StartedQuery) -> Outcome:
         writer.query = Future()
     if model.stateful:
         compact(run.spark, query, writer.folder.checkpoint(writer.state.generation))
-    return replace(progress.outcome(), more=started.bound.over)
+    return replace(progress.outcome(), more=started_query.bound.is_over)
 
 
 def _heed_stop(run: Run, query: StreamingQuery) -> None:
@@ -272,16 +267,16 @@ def _heed_stop(run: Run, query: StreamingQuery) -> None:
         raise RunError("interrupted", "stopped before it had read all data", "The next build continues from there.")
 
 
-def _until_done(started: StartedQuery) -> Iterator[None]:
-    if started.ends is None:
-        while not started.query.awaitTermination(_POLL_SECONDS):  # type: ignore[arg-type] # seconds, fractions too
+def _until_done(started_query: StartedQuery) -> Iterator[None]:
+    if started_query.ends is None:
+        while not started_query.query.awaitTermination(_POLL_SECONDS):  # type: ignore[arg-type] # seconds, fractions too
             yield
         return
     from concurrent.futures import ThreadPoolExecutor
     from concurrent.futures import TimeoutError as NotYet
 
     with ThreadPoolExecutor(1) as pool:
-        waiting = pool.submit(started.query.processAllAvailable)
+        waiting = pool.submit(started_query.query.processAllAvailable)
         while True:
             try:
                 waiting.result(_POLL_SECONDS)
@@ -294,19 +289,18 @@ def _until_done(started: StartedQuery) -> Iterator[None]:
 def finish(prepared: PreparedQuery, outcome: Outcome) -> Outcome:
     """End the turn of a model whose query has read all there was; return its outcome with all notes.
 
-    Raises:
-        EngineError: a rebuild could not be published, or `post_hook` failed; the rows are written.
+    Raises EngineError: a rebuild could not be published, or `post_hook` failed; the rows are written.
     """
     query, landed = prepared.query, prepared.inputs.landed
     run, model, session, folder = query.run, query.model, query.session, query.folder
-    reset_checkpoint.pass_files(landed, prepared.writer, query.since)
-    if prepared.generation.beside:
+    reset_checkpoint.pass_files(landed, prepared.writer, query.files_from)
+    if prepared.generation.is_rebuild:
         outcome = replace(outcome, status=Status.SUCCESS, message="", snapshot_id=_publish_rebuild(prepared))
-    initial_snapshot.clear(run, model, session)
-    hooks.after(session, model)
+    initial_snapshot.drop_old_seeds(run, model, session)
+    hooks.run_post_hook(session, model)
     # Of a rebuild that waits for its tests nothing may be left in the end; then its files are needed once more.
-    done = source_cleanup.finish(landed) if folder.pending() is None else ""
-    return replace(outcome, note=_notes(outcome.note, *prepared.notes, done))
+    cleanup_note = source_cleanup.clean_up_files(landed) if folder.unpublished() is None else ""
+    return replace(outcome, note=_notes(outcome.note, *prepared.notes, cleanup_note))
 
 
 def _publish_rebuild(prepared: PreparedQuery) -> int | None:
@@ -315,9 +309,9 @@ def _publish_rebuild(prepared: PreparedQuery) -> int | None:
     if waits(model):
         writer.record(phase=Phase.STAGED)
         return None
-    done = full_refresh.publish(run, model, writer.folder, session, writer.state)
-    lake.drop_table(session, full_refresh.staging(model, done.generation).sql)
-    return done.snapshot
+    published = full_refresh.publish(run, model, writer.folder, session, writer.state)
+    lake.drop_table(session, full_refresh.staging(model, published.generation).sql)
+    return published.snapshot
 
 
 def _notes(first: str, *more: str) -> str:

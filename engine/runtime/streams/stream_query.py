@@ -19,18 +19,19 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from engine.compile import Input, Model
+from engine.compile.nodes.facts import StateFacts, StateOrder, read_facts
 from engine.compile.nodes.model_settings import StateProvider
 from engine.compile.stateful.aggregate_order import aggregate_orders, reorderings
-from engine.compile.stateful.stateful_steps import UnprovableError, meaning
+from engine.compile.stateful.stateful_steps import UnprovableError, meaning_of_state
 from engine.compile.stateful.stored_order import Groups, same_order
 from engine.errors import Location, StateError
 from engine.plan import ActionKind
 from engine.plan.changed_query import with_present_names
 from engine.plan.comparison import StreamsRead
-from engine.plan.deployed.checkpoint_facts import RECORD, recorded
+from engine.plan.deployed.checkpoint_facts import RECORD, read_source_record
 from engine.plan.deployed.deployed_facts import LastWriter, earlier_names
 from engine.plan.tables.upstream_tables import TableReading
 from engine.runtime.context.run_context import Run
@@ -53,9 +54,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
-_Facts = Mapping[str, Any]
-
-
 @dataclass(frozen=True, slots=True)
 class OrderedQuery:
     """A query whose aggregates come in the order of its state.
@@ -68,7 +66,7 @@ class OrderedQuery:
 
     model: Model
     frame: DataFrame
-    order: _Facts | None
+    order: StateOrder | None
 
 
 def in_order_of_state(
@@ -82,119 +80,128 @@ def in_order_of_state(
         StateError: `model-changed`: no order of the SELECT list gives that of the state, or that is not known.
         pyspark.errors.PySparkException: Spark rejects the query.
     """
-    if "state" not in model.facts:
+    if model.facts.state is None:
         return OrderedQuery(model, session.sql(model.sql), None)
-    known = recorded(folder, state.generation) if state is not None and state.fingerprint else None
-    order = known.order if known is not None else None
-    if order is not None and (order["fingerprint"], order["spark"]) == (model.fingerprint, session.version):
-        ran = replace(model, sql=order["sql"]) if order["moved"] else model
+    stream_record = read_source_record(folder, state.generation) if state is not None and state.fingerprint else None
+    order = stream_record.order if stream_record is not None else None
+    if order is not None and (order.fingerprint, order.spark) == (model.fingerprint, session.version):
+        ran = replace(model, sql=order.sql) if order.moved else model
         return OrderedQuery(ran, session.sql(ran.sql), order)
     frame = session.sql(model.sql)
-    now = _groups(model, frame)
-    before = _before(run, model, folder, state, now) if state is not None and state.fingerprint else None
-    if before is None or not (now or before["groups"]):
-        return OrderedQuery(model, frame, _record(model, now, frame) if now else None)
-    if now is not None and _fits(before, now, model):
-        return OrderedQuery(model, frame, _record(model, now, frame))
-    for text in _reordered(before, model):
-        other = replace(model, sql=text)
+    groups = _groups(model, frame)
+    began = _query_of_state(run, model, folder, state, groups) if state is not None and state.fingerprint else None
+    if began is None or not (groups or began.groups):
+        return OrderedQuery(model, frame, _record(model, groups, frame) if groups else None)
+    if groups is not None and _has_order(began, groups, model):
+        return OrderedQuery(model, frame, _record(model, groups, frame))
+    for text in _reordered(began, model):
+        reordered = replace(model, sql=text)
         frame = session.sql(text)
-        now = _groups(other, frame)
-        if now is not None and _fits(before, now, other):
-            return OrderedQuery(other, frame, {**_record(other, now, frame), "moved": True})
+        groups = _groups(reordered, frame)
+        if groups is not None and _has_order(began, groups, reordered):
+            return OrderedQuery(reordered, frame, _record(reordered, groups, frame, moved=True))
     message = f"the aggregates of '{model.name}' are in another order than in its state, which stores them by position"
     hint = f"Restore the order of the columns, or rebuild the table: engine build -f -s {model.name}"
-    raise _changed(model, message, hint)
+    raise _model_changed(model, message, hint)
 
 
-def _record(model: Model, groups: Groups, frame: DataFrame) -> dict[str, Any]:
-    made = {"groups": groups, "fingerprint": model.fingerprint, "spark": frame.sparkSession.version, "moved": False}
-    return {**model.facts["state"], "sql": model.sql, **made}
+def _record(model: Model, groups: Groups, frame: DataFrame, *, moved: bool = False) -> StateOrder:
+    inputs, spark = _state(model).inputs, frame.sparkSession.version
+    return StateOrder(
+        sql=model.sql, inputs=inputs, groups=groups, fingerprint=model.fingerprint, spark=spark, moved=moved
+    )
+
+
+def _state(model: Model) -> StateFacts:
+    """What the state of a model that has one is made of, with the text that runs."""
+    return StateFacts(model.sql, model.facts.state.inputs if model.facts.state is not None else ())
 
 
 def _groups(model: Model, frame: DataFrame) -> Groups | None:
-    return stored_aggregates(with_groups_left_out(model, frame).frame, _views(model.facts["state"]))
+    return stored_aggregates(with_groups_left_out(model, frame).frame, _views(_state(model)))
 
 
-def _views(facts: _Facts) -> dict[str, int]:
-    return {str(item["view"]).replace("`", "").lower(): number for number, item in enumerate(facts["inputs"])}
+def _views(facts: StateFacts) -> dict[str, int]:
+    return {item.view.replace("`", "").lower(): number for number, item in enumerate(facts.inputs)}
 
 
-def _before(run: Run, model: Model, folder: TableState, state: ModelState, now: Groups | None) -> _Facts | None:
+def _query_of_state(
+    run: Run, model: Model, folder: TableState, state: ModelState, groups: Groups | None
+) -> StateOrder | None:
     """The query that has the order of a state, with the names of now and its `groups`; None: the state has no order."""
-    facts = folder.facts(state)
-    if facts is None or "state" not in facts:
+    facts = read_facts(folder.facts(state))
+    if facts is None or facts.state is None:
         # The plan compares such facts as text: it is the same.
         return None
-    known = recorded(folder, state.generation)
-    if known is not None and known.order is not None:
-        writer = LastWriter(state.fingerprint, facts, known)
-        read = StreamsRead.of(model, writer, present_streams(run, model, known.streams))
-        return dict(with_present_names(run.manifest, model, facts, writer, read)["began"])
-    if not now:
+    stream_record = read_source_record(folder, state.generation)
+    if stream_record is not None and stream_record.order is not None:
+        writer = LastWriter(state.fingerprint, facts, stream_record)
+        streams_read = StreamsRead.compare(model, writer, present_streams(run, model, stream_record.streams))
+        began = with_present_names(run.manifest, model, facts, writer, streams_read).began
+        return began if isinstance(began, StateOrder) else None
+    if not groups:
         return None
     message = f"the state of '{model.name}' does not record the order of its aggregates, which it stores by position"
     path = folder.generation(state.generation) / RECORD
     hint = f"Restore {path} from a backup, or rebuild the table: engine build -f -s {model.name}"
-    raise _changed(model, message, hint)
+    raise _model_changed(model, message, hint)
 
 
-def _fits(before: _Facts, now: Groups, model: Model) -> bool:
-    said = {**model.facts["state"], "sql": model.sql}
-    same = same_order(before["groups"], before["inputs"], now, said["inputs"])
-    if same is not None:
-        return same
+def _has_order(began: StateOrder, groups: Groups, model: Model) -> bool:
+    model_facts = _state(model)
+    is_same_order = same_order(began.groups, began.inputs, groups, model_facts.inputs)
+    if is_same_order is not None:
+        return is_same_order
     try:
-        return aggregate_orders(meaning(before)) == aggregate_orders(meaning(said))
+        return aggregate_orders(meaning_of_state(began)) == aggregate_orders(meaning_of_state(model_facts))
     except UnprovableError:
         return False
 
 
-def _reordered(before: _Facts, model: Model) -> list[str]:
+def _reordered(began: StateOrder, model: Model) -> list[str]:
     try:
-        return reorderings(model.sql, meaning(before), meaning({**model.facts["state"], "sql": model.sql}))
+        return reorderings(model.sql, meaning_of_state(began), meaning_of_state(_state(model)))
     except UnprovableError:
         return []
 
 
-def _changed(model: Model, message: str, hint: str) -> StateError:
+def _model_changed(model: Model, message: str, hint: str) -> StateError:
     return StateError("model-changed", message, hint, node=model.name, location=Location(model.file))
 
 
 _OPERATORS = {"dedupe", "dedupeWithinWatermark"}
 
 
-def ordered(
+def with_dedup_order(
     model: Model,
     checkpoint: StatePath | None,
-    recorded: Mapping[str, Sequence[str]] | None = None,
+    recorded_keys: Mapping[str, Sequence[str]] | None = None,
     renamed: Mapping[str, Mapping[str, str]] | None = None,
 ) -> Model:
     """Return the model with the keys of each input in the order of its checkpoint, or in that of a new one.
 
-    `recorded`: the keys that the generation has recorded, by the name that an input has now.
+    `recorded_keys`: the keys that the generation has recorded, by the name that an input has now.
     `renamed`: for each input the names that columns have now, by the earlier ones in lower case.
 
-    Raises:
-        StateError: `model-changed`: the order of the state is not known.
+    Raises StateError: `model-changed`: the order of the state is not known.
     """
     if not any(len(item.dedup) > 1 for item in model.inputs):
         return model
-    in_state = list(_recorded(checkpoint)) if checkpoint is not None else []
+    in_state = list(_dedup_keys_in_state(checkpoint)) if checkpoint is not None else []
     inputs = []
     for item in model.inputs:
         names, columns = {key.lower(): key for key in item.dedup}, (renamed or {}).get(item.name, {})
-        known = [recorded[item.name]] if recorded and item.name in recorded else in_state
+        key_lists = [recorded_keys[item.name]] if recorded_keys and item.name in recorded_keys else in_state
         orders = [[key if key in names else columns.get(key, key).lower() for key in map(str.lower, keys)]
-                  for keys in known]  # fmt: skip
+                  for keys in key_lists]  # fmt: skip
         order = next((keys for keys in orders if sorted(keys) == sorted(names)), None)
         if order is None and len(names) > 1 and orders:
-            raise _unknown(model, item)
+            raise _unknown_order(model, item)
         inputs.append(replace(item, dedup=tuple(names[key] for key in order or sorted(names))))
     return replace(model, inputs=tuple(inputs))
 
 
-def _unknown(model: Model, item: Input) -> StateError:
+def _unknown_order(model: Model, item: Input) -> StateError:
     message = (
         f"the order in which the state of '{model.name}' holds the dedup keys of '{item.name}' "
         f"({', '.join(item.dedup)}) is not known"
@@ -206,7 +213,7 @@ def _unknown(model: Model, item: Input) -> StateError:
     return StateError("model-changed", message, hint, node=model.name, location=Location(model.file))
 
 
-def _recorded(checkpoint: StatePath) -> Iterator[tuple[str, ...]]:
+def _dedup_keys_in_state(checkpoint: StatePath) -> Iterator[tuple[str, ...]]:
     """The keys of each dedup step, in lower case and in the order of its state; none where they cannot be read."""
     for step, name in spark_checkpoint.operator_folders(checkpoint).items():
         if name not in _OPERATORS:
@@ -230,7 +237,7 @@ def _key_columns(content: bytes) -> tuple[str, ...]:
 
 _HDFS = "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider"
 # Spark keeps this many progress records; more than can come between two polls.
-_PROGRESS_KEPT = 100
+_PROGRESS_REPORTS = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,7 +248,7 @@ class StreamQuery:
         run: with the sources of the model where its generation begins them.
         model: with dedup keys and aggregates in the order of the state that it resumes.
         place: the project's folder, with what the first build of the generation pinned.
-        since: files count from this time of theirs on, in milliseconds; None: all do.
+        files_from: files count from this time of theirs on, in milliseconds; None: all do.
         events_from: events count from this time on, in milliseconds since 1970; None: all do.
         order: of its state, to be recorded (see `state_order`); None: nothing in it has an order.
     """
@@ -251,64 +258,74 @@ class StreamQuery:
     session: SparkSession
     folder: TableState
     place: Place
-    since: int | None
+    files_from: int | None
     events_from: int | None
-    watched: tuple[Watched, ...]
+    watched_inputs: tuple[Watched, ...]
     frame: DataFrame
-    order: Mapping[str, Any] | None = None
+    order: StateOrder | None = None
 
-    def over(self, tables: Mapping[str, TableReading]) -> StreamQuery:
-        """Return the query over tables that begin elsewhere than with their first commit, by node."""
-        watched = register(
-            self.session, self.run.manifest, self.model, self.place, bounded=False, tables=tables, since=self.since,
-            events_from=self.events_from,
+    def over_tables(self, tables: Mapping[str, TableReading]) -> StreamQuery:
+        watched_inputs = register(
+            self.session, self.run.manifest, self.model, self.place, bounded=False, tables=tables,
+            since=self.files_from, events_from=self.events_from,
         )  # fmt: skip
-        return replace(self, watched=watched, frame=self.session.sql(self.model.sql))
+        return replace(self, watched_inputs=watched_inputs, frame=self.session.sql(self.model.sql))
 
 
 def open_session(run: Run, model: Model) -> SparkSession:
     """Return a session of the model's own, as its header wants it; its `pre_hook` has run."""
     session = run.spark.newSession()
     join_as_sql(session)
-    session.conf.set("spark.sql.streaming.numRecentProgressUpdates", str(_PROGRESS_KEPT))
+    session.conf.set("spark.sql.streaming.numRecentProgressUpdates", str(_PROGRESS_REPORTS))
     if model.operation.state_provider is StateProvider.HDFS:
         session.conf.set("spark.sql.streaming.stateStore.providerClass", _HDFS)
     if model.state_partitions is not None:
         session.conf.set("spark.sql.shuffle.partitions", str(model.state_partitions))
-    hooks.before(session, model)
+    hooks.run_pre_hook(session, model)
     return session
 
 
 def open_query(
-    run: Run, model: Model, session: SparkSession, folder: TableState, known: ModelState | None
+    run: Run, model: Model, session: SparkSession, folder: TableState, continued_state: ModelState | None
 ) -> StreamQuery:
     """Register the inputs of a model and have Spark analyse its query.
 
-    `known`: the state that the query continues, or that a reset begins; None: it begins with its first rows.
+    `continued_state`: the state that the query continues, or that a reset begins; None: it begins with its first rows.
 
     Raises:
         StateError: `model-changed`: the query cannot have the order of its state.
         RunError: the declared columns are not those of the query.
         pyspark.errors.PySparkException: Spark rejects the query.
     """
-    run, since = reset_checkpoint.placed(run, model, known), reset_checkpoint.after(run, model, known)
-    model, place = _as_begun(run, model, folder, known)
-    events_from = reset_checkpoint.events_from(known)
-    watched = register(session, run.manifest, model, place, bounded=False, since=since, events_from=events_from)
-    resumed = known if run.plan.actions[model.id].kind is ActionKind.RESUME else None
-    query = in_order_of_state(run, session, model, folder, resumed)
+    run, since = (
+        reset_checkpoint.run_from_reset(run, model, continued_state),
+        reset_checkpoint.files_from(run, model, continued_state),
+    )
+    model, place = _model_and_place(run, model, folder, continued_state)
+    events_from = reset_checkpoint.events_from(continued_state)
+    watched_inputs = register(session, run.manifest, model, place, bounded=False, since=since, events_from=events_from)
+    resumed_state = continued_state if run.plan.actions[model.id].kind is ActionKind.RESUME else None
+    query = in_order_of_state(run, session, model, folder, resumed_state)
     table_setup.check_declared(query.model, query.frame)
-    return StreamQuery(run, query.model, session, folder, place, since, events_from, watched, query.frame, query.order)
+    return StreamQuery(
+        run, query.model, session, folder, place, since, events_from, watched_inputs, query.frame, query.order
+    )
 
 
-def _as_begun(run: Run, model: Model, folder: TableState, known: ModelState | None) -> tuple[Model, Place]:
-    if known is None:
-        return ordered(model, None), replace(run.place, settled={}, folders={})
-    settled = stream_sources.renamed(run, model, known, folder).settled if known.batch is not None else {}
-    begun = ordered(model, None)
+def _model_and_place(
+    run: Run, model: Model, folder: TableState, continued_state: ModelState | None
+) -> tuple[Model, Place]:
+    if continued_state is None:
+        return with_dedup_order(model, None), replace(run.place, settled={}, folders={})
+    pinned = (
+        stream_sources.with_present_source_names(run, model, continued_state, folder).settled
+        if continued_state.batch is not None
+        else {}
+    )
+    ordered_model = with_dedup_order(model, None)
     if run.plan.actions[model.id].kind is ActionKind.RESUME:
-        recorded = stream_sources.recorded_dedup(run, model, folder, known.generation)
+        recorded_keys = stream_sources.recorded_dedup(run, model, folder, continued_state.generation)
         columns = {item.name: earlier_names(node) for item in model.inputs
                    if isinstance(node := run.manifest.nodes[item.node], Model)}  # fmt: skip
-        begun = ordered(model, folder.checkpoint(known.generation), recorded, columns)
-    return begun, replace(run.place, settled=dict(settled), folders={})
+        ordered_model = with_dedup_order(model, folder.checkpoint(continued_state.generation), recorded_keys, columns)
+    return ordered_model, replace(run.place, settled=dict(pinned), folders={})

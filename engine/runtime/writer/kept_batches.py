@@ -23,18 +23,18 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 # Spark writes it last.
-_WHOLE = "_SUCCESS"
+_SUCCESS_FILE = "_SUCCESS"
 _COUNTS = "_counts.json"
 
 
 @dataclass(frozen=True, slots=True)
-class KeptBatch:
+class StoredBatch:
     rows: DataFrame
-    failed: Mapping[str, int]
+    failed_counts: Mapping[str, int]
 
 
 @dataclass(frozen=True, slots=True)
-class KeptBatches:
+class StoredBatches:
     """The kept batches of a generation, one at most; those of another query (`fingerprint`) are not used."""
 
     folder: StatePath
@@ -43,7 +43,7 @@ class KeptBatches:
     def _path(self, batch: int) -> StatePath:
         return self.folder / f"{batch}-{self.fingerprint}"
 
-    def keep(self, frame: DataFrame, batch: int, counts: Mapping[str, int]) -> KeptBatch:
+    def store(self, frame: DataFrame, batch: int, counts: Mapping[str, int]) -> StoredBatch:
         """Write a batch, and read it from there; a kill in between leaves what `find` does not find.
 
         `frame`: the rows; the caller caches them: a stateful step that is computed twice counts late rows twice.
@@ -54,16 +54,16 @@ class KeptBatches:
         # Hadoop takes a path as it is, and what is read for a pattern.
         frame.write.mode("overwrite").parquet(spark_location(path))
         kill_points.reach("kept", self.folder.parent.parent.name, batch, str(path))
-        return KeptBatch(frame.sparkSession.read.options(**AS_IT_IS).parquet(spark_location(path)), dict(counts))
+        return StoredBatch(frame.sparkSession.read.options(**AS_IT_IS).parquet(spark_location(path)), dict(counts))
 
-    def find(self, session: SparkSession, batch: int) -> KeptBatch | None:
+    def load(self, session: SparkSession, batch: int) -> StoredBatch | None:
         path = self._path(batch)
-        if not (path / _WHOLE).exists():
+        if not (path / _SUCCESS_FILE).exists():
             return None
         rows = session.read.options(**AS_IT_IS).parquet(spark_location(path))
         counts = self.folder / (path.name + _COUNTS)
         try:
-            return KeptBatch(rows, msgspec.json.decode(counts.read_text(encoding="utf-8"), type=dict[str, int]))
+            return StoredBatch(rows, msgspec.json.decode(counts.read_text(encoding="utf-8"), type=dict[str, int]))
         except (OSError, ValueError, msgspec.MsgspecError) as error:
             hint = "Restore the file from a backup: it counts the rows of a micro-batch that is not committed yet."
             raise StateError("state-unreadable", f"{counts} cannot be read: {error}", hint) from error

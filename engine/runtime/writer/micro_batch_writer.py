@@ -33,11 +33,11 @@ from engine.runtime.quality.bad_records import Observed, TakenOut, Watched
 from engine.runtime.quality.quarantine import Quarantine
 from engine.runtime.sinks import Output
 from engine.runtime.sinks.output import Appends
-from engine.runtime.writer.kept_batches import KeptBatch, KeptBatches
+from engine.runtime.writer.kept_batches import StoredBatch, StoredBatches
 from engine.spark.internals import executions
 from engine.spark.internals.queries import end_offsets
 from engine.state import ModelState, TableState
-from engine.state.checkpoint import digest_of, ended, markers_of
+from engine.state.checkpoint import digest_of, markers_of, with_digest
 from engine.state.state_path import StatePath, content
 
 if TYPE_CHECKING:
@@ -51,8 +51,8 @@ def repeatable(model: Model) -> bool:
     A static side is read again, and what a stateful step gives may depend on the order of its rows: which of two
     repeats a dedup keeps, the last digits of a sum.
     """
-    whole = all(item.stream for item in model.inputs)
-    return whole and not model.stateful and model.deterministic
+    all_streams = all(item.stream for item in model.inputs)
+    return all_streams and not model.stateful and model.deterministic
 
 
 _NO_OFFSET = "-"
@@ -61,20 +61,19 @@ _NO_OFFSET = "-"
 def offsets_of_batch(checkpoint: StatePath, query: StreamingQuery, batch: int) -> bytes:
     """Return the content of `offsets/<n>`, which is there when the micro-batch is written.
 
-    Raises:
-        StateError: `checkpoint-changed`: it is not there, or names other offsets than the micro-batch has.
+    Raises StateError: `checkpoint-changed`: it is not there, or names other offsets than the micro-batch has.
     """
     path = checkpoint / "offsets" / str(batch)
     try:
-        written = content(path)
+        log_content = content(path)
     except OSError as error:
-        raise _changed(path, f"cannot be read: {error.strerror or error}", batch) from error
-    lines = written.decode(errors="replace").splitlines()
+        raise _checkpoint_changed(path, f"cannot be read: {error.strerror or error}", batch) from error
+    lines = log_content.decode(errors="replace").splitlines()
     if [_value(line) for line in lines[2:]] != [
         _value(_NO_OFFSET if text is None else text) for text in end_offsets(query)
     ]:
-        raise _changed(path, "has other offsets than the micro-batch was computed from", batch)
-    return written
+        raise _checkpoint_changed(path, "has other offsets than the micro-batch was computed from", batch)
+    return log_content
 
 
 def _value(text: str) -> object:
@@ -84,14 +83,14 @@ def _value(text: str) -> object:
         return text
 
 
-def _changed(path: StatePath, what: str, batch: int) -> StateError:
-    message = f"{path} {what}"
-    hint = f"Nothing of micro-batch {batch} was written. Find out what else writes to the checkpoint, and build again."
+def _checkpoint_changed(path: StatePath, fault: str, batch: int) -> StateError:
+    message = f"{path} {fault}"
+    hint = f"Nothing of micro-batch {batch} was written. Find the other writer of the checkpoint, and build again."
     return StateError("checkpoint-changed", message, hint)
 
 
 # Spark calls the writer a moment before it has told who the query is.
-_SOON = 60.0
+_START_SECONDS = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,16 +113,16 @@ class Rules:
 
     Attributes:
         quarantine: where rows go that must not be lost; None: nothing goes there.
-        kept: batches with several outputs that cannot be computed again; None: they can.
-        changed: why a batch that was computed cannot be committed, because of its files; None: it can.
+        stored_batches: batches with several outputs that cannot be computed again; None: they can.
+        batch_fault: why a batch that was computed cannot be committed, because of its files; None: it can.
         refresh: called after each batch, so that the next one sees static files as they are then.
     """
 
-    watched: tuple[Watched, ...] = ()
+    watched_inputs: tuple[Watched, ...] = ()
     checks: tuple[Expectation, ...] = ()
     quarantine: Quarantine | None = None
-    kept: KeptBatches | None = None
-    changed: Callable[[int], EngineError | None] = lambda _: None
+    stored_batches: StoredBatches | None = None
+    batch_fault: Callable[[int], EngineError | None] = lambda _: None
     refresh: Callable[[], None] = lambda: None
 
 
@@ -156,7 +155,7 @@ class BatchWriter:
     descends: Callable[[int, int], bool] = lambda _, __: False
     query: Future[StreamingQuery] = field(default_factory=Future)
     taken_out: TakenOut = field(default_factory=TakenOut)
-    written: dict[int, WrittenBatch] = field(default_factory=dict)
+    written_batches: dict[int, WrittenBatch] = field(default_factory=dict)
     error: BaseException | None = None
     checkpoint: StatePath | None = None
     _guard: threading.Lock = field(default_factory=threading.Lock)
@@ -165,11 +164,11 @@ class BatchWriter:
         try:
             offsets = self._offsets(batch)
             result = self._write(frame, batch, markers_of(offsets))
-            ends = ended(self.state.ends, batch, digest_of(offsets))
+            ends = with_digest(self.state.ends, batch, digest_of(offsets))
             self.record(batch=batch, snapshot=result.snapshot or self.state.snapshot, ends=ends)
-            self.written[batch] = result
-            if self.rules.kept is not None:
-                self.rules.kept.clear()
+            self.written_batches[batch] = result
+            if self.rules.stored_batches is not None:
+                self.rules.stored_batches.clear()
             self.rules.refresh()
             kill_points.reach("ended", self.relation, batch)
         except BaseException as error:
@@ -188,7 +187,7 @@ class BatchWriter:
         kill_points.reach("started" if number is None else "recorded", self.relation, number)
 
     def _offsets(self, batch: int) -> bytes:
-        return offsets_of_batch(self._checkpoint(), self.query.result(_SOON), batch)
+        return offsets_of_batch(self._checkpoint(), self.query.result(_START_SECONDS), batch)
 
     def _checkpoint(self) -> StatePath:
         if self.checkpoint is None:
@@ -200,12 +199,14 @@ class BatchWriter:
         if self.reached is not None and batch <= self.reached:
             compute_only(frame)
             return WrittenBatch(snapshot=self.snapshots.get(batch), replayed=True)
-        kept = self.rules.kept.find(frame.sparkSession, batch) if self.rules.kept is not None else None
-        if kept is not None:
+        stored_batch = (
+            self.rules.stored_batches.load(frame.sparkSession, batch) if self.rules.stored_batches is not None else None
+        )
+        if stored_batch is not None:
             # Computed again for its state; its rows are those of the first time.
             compute_only(frame)
-            return self._commit(kept.rows, batch, offsets, kept)
-        if self.rules.kept is None and not expectations.splits(self.rules.checks):
+            return self._commit(stored_batch.rows, batch, offsets, stored_batch)
+        if self.rules.stored_batches is None and not expectations.splits(self.rules.checks):
             return self._commit(frame, batch, offsets)
         # Several outputs take rows of it, and it is computed once.
         cached = frame.persist()
@@ -215,42 +216,47 @@ class BatchWriter:
             cached.unpersist()
 
     def _commit(
-        self, frame: DataFrame, batch: int, offsets: Mapping[str, str], kept: KeptBatch | None = None
+        self, frame: DataFrame, batch: int, offsets: Mapping[str, str], stored_batch: StoredBatch | None = None
     ) -> WrittenBatch:
-        """Write a batch and commit it, unless what it holds forbids that; `kept`: where its rows are from."""
+        """Write a batch and commit it, unless what it holds forbids that; `stored_batch`: where its rows are from."""
         rules, output = self.rules, self.output or Appends(self.relation)
         session, query = frame.sparkSession, self._query_id()
-        with bad_records.explained(session, self._execution, rules.watched):
+        with bad_records.explained(session, self._execution, rules.watched_inputs):
             prepared = output.prepare(expectations.passing(frame, rules.checks), query)
         try:
             execution = self._execution()
-            seen = bad_records.observed(session, execution, rules.watched)
-            failed = _failed(kept, execution, rules.checks)
-            refusal: EngineError | None = bad_records.refused(session, execution, rules.watched, seen)
-            refusal = refusal or expectations.refused(execution, rules.checks, failed) or rules.changed(batch)
+            observations = bad_records.observed(session, execution, rules.watched_inputs)
+            failed_counts = _failed_counts(stored_batch, execution, rules.checks)
+            refusal: EngineError | None = bad_records.refused(session, execution, rules.watched_inputs, observations)
+            refusal = (
+                refusal or expectations.refused(execution, rules.checks, failed_counts) or rules.batch_fault(batch)
+            )
             refusal = refusal or prepared.refusal
             if refusal is None:
-                refusal = self.taken_out.refused(session, execution, rules.watched, seen)
+                refusal = self.taken_out.refused(session, execution, rules.watched_inputs, observations)
             if refusal is not None:
                 prepared.discard()
                 raise refusal
-            parted = expectations.parted(rules.checks, failed)
-            if (parted or prepared.several) and rules.kept is not None and kept is None:
+            parted = expectations.parted(rules.checks, failed_counts)
+            if (parted or prepared.several) and rules.stored_batches is not None and stored_batch is None:
                 prepared.discard()
-                safe = rules.kept.keep(frame, batch, failed)
+                safe = rules.stored_batches.store(frame, batch, failed_counts)
                 return self._commit(safe.rows, batch, offsets, safe)
             markers = {**self.markers(batch), **offsets}
             prepared.first(batch, markers)
             failing = expectations.failing(frame, rules.checks) if parted else None
-            quarantined = self._quarantine(session, batch, seen, failing)
+            quarantined = self._quarantine(session, batch, observations, failing)
             commit = prepared.commit(markers, self._expected(markers["model"]))
-            self.taken_out.add(rules.watched, seen)
+            self.taken_out.add(rules.watched_inputs, observations)
         finally:
             prepared.close()
         metrics = Metrics(
-            bad_records={view: one.taken_out for view, one in seen.items()},
-            bad_reasons={view: one.reason for view, one in seen.items() if one.taken_out},
-            failed_checks=failed,
+            skipped=bad_records.skipped_records(rules.watched_inputs, observations),
+            bad_records={view: observation.taken_out for view, observation in observations.items()},
+            bad_reasons={
+                view: observation.reason for view, observation in observations.items() if observation.taken_out
+            },
+            failed_checks=failed_counts,
             quarantined=quarantined,
         )
         return WrittenBatch(commit.counted(metrics), commit.snapshot) if commit else WrittenBatch(metrics)
@@ -261,50 +267,53 @@ class BatchWriter:
         return ExpectedTable(model, self.state.uuid, last, self.descends)
 
     def _query_id(self) -> str:
-        return str(self.query.result(_SOON).id)
+        return str(self.query.result(_START_SECONDS).id)
 
     def _execution(self) -> Any:
-        return executions.of_batch(self.query.result(_SOON))
+        return executions.of_batch(self.query.result(_START_SECONDS))
 
     def _quarantine(
-        self, session: SparkSession, batch: int, seen: Mapping[str, Observed], failing: DataFrame | None
+        self, session: SparkSession, batch: int, observations: Mapping[str, Observed], failing: DataFrame | None
     ) -> int:
         table, markers = self.rules.quarantine, self.markers(batch)
         if table is None:
             return 0
         query = self._query_id()
-        known = table.wrote(query, batch)
-        if known is not None and known.marker("fingerprint") == markers["fingerprint"]:
-            return int(known.summary.get("added-records", 0))
-        parts = list(bad_records.to_quarantine(session, self._execution(), self.rules.watched, seen))
+        earlier_commit = table.wrote(query, batch)
+        if earlier_commit is not None and earlier_commit.marker("fingerprint") == markers["fingerprint"]:
+            return int(earlier_commit.summary.get("added-records", 0))
+        parts = list(bad_records.to_quarantine(session, self._execution(), self.rules.watched_inputs, observations))
         if failing is not None:
             parts.append(failing)
-        if known is not None:
+        if earlier_commit is not None:
             # The model was changed between the outputs of the batch: all of it follows the new rules.
-            return table.redo(session, parts, batch, query, markers, known)
+            return table.redo(session, parts, batch, query, markers, earlier_commit)
         return table.append(session, parts, batch, query, markers) if parts else 0
 
 
-def _failed(kept: KeptBatch | None, execution: Any, checks: tuple[Expectation, ...]) -> Mapping[str, int]:
-    if kept is None:
+def _failed_counts(
+    stored_batch: StoredBatch | None, execution: Any, checks: tuple[Expectation, ...]
+) -> Mapping[str, int]:
+    if stored_batch is None:
         return expectations.counted(execution, checks)
-    if all(check.name in kept.failed for check in checks):
-        return kept.failed
+    if all(check.name in stored_batch.failed_counts for check in checks):
+        return stored_batch.failed_counts
     # Without marks in its rows only what was computed again can tell.
     return (
-        expectations.counts_of(kept.rows, checks)
+        expectations.counts_of(stored_batch.rows, checks)
         if expectations.splits(checks)
         else (expectations.counted(execution, checks))
     )
 
 
 def compute_only(frame: DataFrame) -> None:
-    """Run a batch without writing it anywhere."""
     frame.write.format("noop").mode("overwrite").save()
 
 
-def rules_of(model: Model, watched: tuple[Watched, ...], quarantine: Quarantine | None, batches: StatePath) -> Rules:
+def rules_of(
+    model: Model, watched_inputs: tuple[Watched, ...], quarantine: Quarantine | None, batches: StatePath
+) -> Rules:
     """Return what must be known of a batch before its commit; `batches` keeps those that cannot be computed again."""
     several = expectations.splits(model.expectations) or model.write.delete_when is not None
-    kept = KeptBatches(batches, model.fingerprint) if several and not repeatable(model) else None
-    return Rules(watched, model.expectations, quarantine, kept)
+    stored_batches = StoredBatches(batches, model.fingerprint) if several and not repeatable(model) else None
+    return Rules(watched_inputs, model.expectations, quarantine, stored_batches)

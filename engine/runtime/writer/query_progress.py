@@ -52,13 +52,13 @@ def meaning_of(operator: str) -> str:
 
 
 def held_in_state(record: Mapping[str, Any]) -> tuple[HeldInState, ...]:
-    found = []
+    steps = []
     for item in record.get("stateOperators") or ():
         operator = str(item.get("operatorName", ""))
         meaning, explanation = _WORDS.get(operator, (operator, ""))
         count, memory = (max(0, int(item.get(key) or 0)) for key in ("numRowsTotal", "memoryUsedBytes"))
-        found.append(HeldInState(operator, meaning, explanation, count, memory))
-    return tuple(found)
+        steps.append(HeldInState(operator, meaning, explanation, count, memory))
+    return tuple(steps)
 
 
 FILES, OFFSETS = "files", "offsets"
@@ -67,29 +67,28 @@ _OTHER = (StateError, OSError, ValueError, LookupError, TypeError, AttributeErro
 
 
 def unread_amounts(action: Action) -> dict[str, int]:
-    """Return how much the inputs of a model have that it has not read, by unit, as far as the plan counted it."""
     sums: dict[str, int] = {}
     for unread in action.unread:
-        if unread.what and unread.count:
-            sums[unread.what] = sums.get(unread.what, 0) + unread.count
+        if unread.unit and unread.count:
+            sums[unread.unit] = sums.get(unread.unit, 0) + unread.count
     return sums
 
 
-def read_amounts(record: Mapping[str, Any], wanted: Iterable[str], checkpoint: StatePath) -> dict[str, int]:
+def read_amounts(record: Mapping[str, Any], units: Iterable[str], checkpoint: StatePath) -> dict[str, int]:
     """Return how many files and offsets a micro-batch read; files are looked up in a local checkpoint only."""
-    found: dict[str, int] = {}
+    amounts: dict[str, int] = {}
     try:
         for line, source in enumerate(record.get("sources") or ()):
-            begin, end = (_offset(source.get(key)) for key in ("startOffset", "endOffset"))
-            if OFFSETS in wanted and isinstance(begin, dict) and (count := sum(_offsets(begin, end))):
-                found[OFFSETS] = found.get(OFFSETS, 0) + count
-            if FILES in wanted and isinstance(end, dict) and "logOffset" in end and isinstance(checkpoint, Path):
-                first = int(begin["logOffset"]) if isinstance(begin, dict) else -1
+            start, end = (_offset(source.get(key)) for key in ("startOffset", "endOffset"))
+            if OFFSETS in units and isinstance(start, dict) and (count := sum(_offsets(start, end))):
+                amounts[OFFSETS] = amounts.get(OFFSETS, 0) + count
+            if FILES in units and isinstance(end, dict) and "logOffset" in end and isinstance(checkpoint, Path):
+                first = int(start["logOffset"]) if isinstance(start, dict) else -1
                 count = files_of_entries(checkpoint, line, first, int(end["logOffset"]))
-                found[FILES] = found.get(FILES, 0) + count
+                amounts[FILES] = amounts.get(FILES, 0) + count
     except _OTHER:
         return {}
-    return found
+    return amounts
 
 
 def _offset(value: Any) -> Any:
@@ -97,11 +96,11 @@ def _offset(value: Any) -> Any:
     return json.loads(value) if isinstance(value, str) else value
 
 
-def _offsets(begin: Mapping[str, Any], end: Any) -> Iterator[int]:
+def _offsets(start: Mapping[str, Any], end: Any) -> Iterator[int]:
     for topic, partitions in end.items():
         if isinstance(partitions, dict):
-            before = begin.get(topic) or {}
-            yield from (int(at) - int(before[p]) for p, at in partitions.items() if p in before)
+            start_offsets = start.get(topic) or {}
+            yield from (int(at) - int(start_offsets[p]) for p, at in partitions.items() if p in start_offsets)
 
 
 def next_close(model: Model, watermark: str | None, state_rows: int) -> str:
@@ -118,11 +117,13 @@ def next_close(model: Model, watermark: str | None, state_rows: int) -> str:
         at = round(datetime.fromisoformat(watermark).timestamp() * 1000)
         end = ((at - size) // slide + 1) * slide + size
         closes = datetime.fromtimestamp(end / 1000, UTC)
-        passed = closes + delay
+        closing_time = closes + delay
     except (ValueError, OverflowError):
         # A time beyond the year 9999: nobody waits for the next one.
         return ""
-    return f"the window that ends at {closes:%Y-%m-%d %H:%M} closes when event time passes {passed:%Y-%m-%d %H:%M}"
+    return (
+        f"the window that ends at {closes:%Y-%m-%d %H:%M} closes when event time passes {closing_time:%Y-%m-%d %H:%M}"
+    )
 
 
 _EPOCH = "1970-01-01T00:00:00.000Z"
@@ -130,14 +131,12 @@ _EPOCH = "1970-01-01T00:00:00.000Z"
 
 @dataclass(slots=True)
 class Progress:
-    """Reads Spark's progress records once each, adds what the writer knows, and sums up."""
-
     run: Run
     model: Model
     writer: BatchWriter
     query: StreamingQuery
-    last: int = -1
-    seen: set[int] = field(default_factory=set)
+    last_batch: int = -1
+    seen_batches: set[int] = field(default_factory=set)
     total: Metrics = field(default_factory=Metrics)
     batches: int = 0
     watermark: str | None = None
@@ -149,81 +148,80 @@ class Progress:
 
     def drain(self) -> None:
         records = recent_reports(self.query)
-        fresh = []
+        new_records = []
         for index in range(len(records) - 1, -1, -1):
-            if int(records[index].batchId()) <= self.last:
+            if int(records[index].batchId()) <= self.last_batch:
                 break
-            fresh.append(json.loads(records[index].json()))
-        for record in reversed(fresh):
+            new_records.append(json.loads(records[index].json()))
+        for record in reversed(new_records):
             # A query that waits reports the batch to come, too.
             ran = "addBatch" in (record.get("durationMs") or {})
-            if ran and record["batchId"] in self.writer.written and record["batchId"] not in self.seen:
+            if ran and record["batchId"] in self.writer.written_batches and record["batchId"] not in self.seen_batches:
                 self._batch(record)
 
     def _batch(self, record: dict[str, Any]) -> None:
         batch = int(record["batchId"])
-        self.last = batch
-        self.seen.add(batch)
-        written = self.writer.written.get(batch, WrittenBatch())
-        metrics = metrics_of(record, written.metrics)
+        self.last_batch = batch
+        self.seen_batches.add(batch)
+        written_batch = self.writer.written_batches.get(batch, WrittenBatch())
+        metrics = metrics_of(record, written_batch.metrics)
         watermark = (record.get("eventTime") or {}).get("watermark")
         bad = self._bad_records(metrics)
         self.total = replace(self.total.plus(metrics), bad_records=bad)
         self.batches += 1
         self.watermark = watermark if watermark and watermark != _EPOCH else self.watermark
-        self.snapshot = written.snapshot or self.snapshot
+        self.snapshot = written_batch.snapshot or self.snapshot
         self.times.see(record)
         self.run.emit(
             BatchCommitted(
                 node=self.model.id,
                 batch_id=batch,
                 watermark=self.watermark,
-                snapshot_id=written.snapshot,
+                snapshot_id=written_batch.snapshot,
                 seconds=float(record.get("batchDuration", 0)) / 1000,
-                replayed=written.replayed,
-                read=self._read(record),
+                replayed=written_batch.replayed,
+                read=self._read_amounts(record),
                 held=held_in_state(record),
-                **self._shown(metrics).numbers(),
+                **self._shown_metrics(metrics).numbers(),
             )
         )
 
-    def _read(self, record: dict[str, Any]) -> dict[str, int]:
+    def _read_amounts(self, record: dict[str, Any]) -> dict[str, int]:
         if not (unread := unread_amounts(self.run.plan.actions[self.model.id])):
             return {}
         return read_amounts(record, unread, self.writer.folder.checkpoint(self.writer.state.generation))
 
     def _bad_records(self, metrics: Metrics) -> dict[str, int]:
-        found = dict(self.total.bad_records)
-        for item in self.writer.rules.watched:
+        counts = dict(self.total.bad_records)
+        for item in self.writer.rules.watched_inputs:
             count = metrics.bad_records.get(item.view, 0)
-            # A static side is read again in each micro-batch, with the same bad records.
-            found[item.view] = count + found.get(item.view, 0) if item.once else count
-        return found
+            # A static side is re-read in each micro-batch, with the same bad records.
+            counts[item.view] = count + counts.get(item.view, 0) if item.once else count
+        return counts
 
-    def _shown(self, metrics: Metrics) -> Metrics:
-        """Numbers with inputs by their names, and without checks that no row failed."""
-        failed = {name: count for name, count in metrics.failed_checks.items() if count}
-        bad = by_name(self.writer.rules.watched, metrics.bad_records)
-        reasons = reasons_by_name(self.writer.rules.watched, metrics.bad_reasons)
-        return replace(metrics, bad_records=bad, bad_reasons=reasons, failed_checks=failed)
+    def _shown_metrics(self, metrics: Metrics) -> Metrics:
+        failed_checks = {name: count for name, count in metrics.failed_checks.items() if count}
+        bad = by_name(self.writer.rules.watched_inputs, metrics.bad_records)
+        reasons = reasons_by_name(self.writer.rules.watched_inputs, metrics.bad_reasons)
+        return replace(metrics, bad_records=bad, bad_reasons=reasons, failed_checks=failed_checks)
 
     def outcome(self) -> Outcome:
         action = self.run.plan.actions[self.model.id]
         notes = list(action.notes)
         closes = next_close(self.model, self.watermark, self.total.state_rows)
-        held = self._watermark_held()
-        changed = any(w.snapshot is not None and not w.replayed for w in self.writer.written.values())
-        fresh = action.comparison is not None and action.comparison.change is Change.NEW
-        read = self.total.rows_in > 0 or changed or fresh
-        total = self._shown(self.total)
-        for warning in bad_records.warnings(self.model.name, self.writer.rules.watched, total.bad_records):
+        lag_message = self._watermark_held()
+        has_commits = any(w.snapshot is not None and not w.replayed for w in self.writer.written_batches.values())
+        is_new = action.comparison is not None and action.comparison.change is Change.NEW
+        has_progress = self.total.rows_in > 0 or has_commits or is_new
+        total = self._shown_metrics(self.total)
+        for warning in bad_records.warnings(self.model.name, self.writer.rules.watched_inputs, total.bad_records):
             self.run.emit(Diagnosed(warning))
         return Outcome(
-            status=Status.SUCCESS if read else Status.UNCHANGED,
-            message="" if read else "no new data",
+            status=Status.SUCCESS if has_progress else Status.UNCHANGED,
+            message="" if has_progress else "no new data",
             batches=self.batches,
             watermark=self.watermark,
-            watermark_held=held,
+            watermark_held=lag_message,
             snapshot_id=self.snapshot or self.writer.state.snapshot,
             note="; ".join([*notes, closes] if closes else notes),
             event_times=self.times.by_name(),
@@ -231,19 +229,19 @@ class Progress:
         )
 
     def _watermark_held(self) -> str:
-        if (known := self.times.known()) != self.writer.state.event_times:
-            self.writer.record(event_times=known)
-        held = self.times.held_back(self.model, self.watermark, self.total.state_rows, policy_of(self.run.spark))
-        for warning in (held, ahead_of_clock(self.model, self.watermark, datetime.now(UTC))):
+        if (event_times := self.times.merged_times()) != self.writer.state.event_times:
+            self.writer.record(event_times=event_times)
+        lag = self.times.held_back(self.model, self.watermark, self.total.state_rows, policy_of(self.run.spark))
+        for warning in (lag, ahead_of_clock(self.model, self.watermark, datetime.now(UTC))):
             if warning is not None:
                 self.run.emit(Diagnosed(warning))
-        return held.message if held is not None else ""
+        return lag.message if lag is not None else ""
 
 
-def metrics_of(record: Mapping[str, Any], written: Metrics) -> Metrics:
+def metrics_of(record: Mapping[str, Any], writer_metrics: Metrics) -> Metrics:
     operators = record.get("stateOperators") or []
     return replace(
-        written,
+        writer_metrics,
         rows_in=int(record.get("numInputRows", 0)),
         late=sum(int(o.get("numRowsDroppedByWatermark", 0)) for o in operators),
         duplicates=sum(int((o.get("customMetrics") or {}).get("numDroppedDuplicateRows", 0)) for o in operators),

@@ -96,18 +96,26 @@ def reading_of(spec: SourceSpec, value: Mapping[str, Any], place: Place) -> Avro
     Raises:
         ProjectError, SetupError: as `decode`.
     """
-    said = declared.read_value(value, topics(spec))
-    registry = _registry(read_settings(said.registry, place.registry(said.registry))) if said.registry else None
-    kept = place.settled.get(spec.name)
-    reading = prepare(said, registry, file=value.get(SCHEMA_TEXT), kept=kept, declared=spec.schema)
-    if said.schema_file is None and said.schema_id is None:
+    declared_value = declared.read_value(value, topics(spec))
+    registry = (
+        _registry(read_settings(declared_value.registry, place.registry(declared_value.registry)))
+        if declared_value.registry
+        else None
+    )
+    pinned_schema = place.settled.get(spec.name)
+    reading = prepare(
+        declared_value, registry, file=value.get(SCHEMA_TEXT), pinned_schema=pinned_schema, declared=spec.schema
+    )
+    if declared_value.schema_file is None and declared_value.schema_id is None:
         place.settled[spec.name] = reading.reader
     return reading
 
 
 def topics(spec: SourceSpec) -> Sequence[str]:
-    said = spec.settings
-    return (said["topic"],) if "topic" in said else tuple(said.get("topics") or said.get("assign") or ())
+    settings = spec.settings
+    return (
+        (settings["topic"],) if "topic" in settings else tuple(settings.get("topics") or settings.get("assign") or ())
+    )
 
 
 def one_text(text: str, file: str) -> str:

@@ -36,15 +36,15 @@ def decoded(frame: DataFrame, reading: AvroReading) -> DataFrame:
     """
     from pyspark.sql import functions as f
 
-    made, fault = _plain(frame, reading) if reading.framing is Framing.NONE else _framed(frame, reading)
+    decoded_frame, fault = _unframed(frame, reading) if reading.framing is Framing.NONE else _framed(frame, reading)
     col = f.col
     bad = f.when(col(_DECODED)[_MARKER.name].isNotNull(), f.lit(None)).otherwise(
         f.struct(fault.alias("reason"), col(RAW).alias("raw"))
     )
-    return made.select(*_columns(made, reading), col(ORIGIN), bad.alias(BAD))
+    return decoded_frame.select(*_columns(decoded_frame, reading), col(ORIGIN), bad.alias(BAD))
 
 
-def _plain(frame: DataFrame, reading: AvroReading) -> tuple[DataFrame, Column]:
+def _unframed(frame: DataFrame, reading: AvroReading) -> tuple[DataFrame, Column]:
     from pyspark.sql import functions as f
 
     fault = f.when(f.col(RAW).isNull(), f.lit("it has no value")).otherwise(
@@ -59,9 +59,9 @@ def _framed(frame: DataFrame, reading: AvroReading) -> tuple[DataFrame, Column]:
     value, lit = f.col(RAW), f.lit
     head, first = f.substring(value, 1, HEADER_BYTES), f.substring(value, 1, 1)
     payload = f.substring(value, HEADER_BYTES + 1, 2**31 - 1)
-    known = [lit(_header(schema_id)) for schema_id in (*reading.writers, *reading.refused)]
+    known_headers = [lit(_header(schema_id)) for schema_id in (*reading.writers, *reading.refused)]
     framed = (first == lit(b"\0")) & (f.length(value) >= HEADER_BYTES)
-    unknown = f.when(framed & ~head.isin(known) if known else framed, value)
+    unknown = f.when(framed & ~head.isin(known_headers) if known_headers else framed, value)
     frame = frame.select(value, ORIGIN, _translated(unknown, reading).alias(_OTHER))
     cases = [
         (head == lit(_header(schema_id)), _from_avro(payload, writer.text, reading))
@@ -98,7 +98,9 @@ def _fault(reading: AvroReading) -> Column:
 
 
 def _spoilt(schema_id: int, writer: Writer | None = None) -> str:
-    doubts = f"; or it holds what cannot be read: {'; '.join(writer.doubts)}" if writer and writer.doubts else ""
+    doubts = (
+        f"; or it holds a value that cannot be read: {'; '.join(writer.doubts)}" if writer and writer.doubts else ""
+    )
     return corrupt(schema_id) + doubts
 
 
@@ -109,7 +111,7 @@ def _header(schema_id: int) -> bytes:
 def _case(cases: list[tuple[Column, Column]], otherwise: Column | None = None) -> Column:
     from pyspark.sql import functions as f
 
-    chain: Any = reduce(lambda made, case: made.when(*case), cases, f)
+    chain: Any = reduce(lambda chain_so_far, case: chain_so_far.when(*case), cases, f)
     result: Column = chain.otherwise(otherwise) if otherwise is not None else chain
     return result
 
@@ -148,8 +150,8 @@ def _column_function(settings: RegistrySettings, reader: str) -> Callable[[Any],
         fields = {"payload": pa.binary(), "reason": pa.string()}
         if values.null_count == len(values):
             return pa.nulls(len(values), pa.struct(list(fields.items())))
-        made = translate(settings, reader, values.to_pylist())
-        arrays = [pa.array(column, type_) for column, type_ in zip(made, fields.values(), strict=True)]
+        payloads_and_reasons = translate(settings, reader, values.to_pylist())
+        arrays = [pa.array(column, type_) for column, type_ in zip(payloads_and_reasons, fields.values(), strict=True)]
         return pa.StructArray.from_arrays(arrays, names=list(fields))
 
     translate_column.__annotations__ = {"values": pa.Array, "return": pa.Array}

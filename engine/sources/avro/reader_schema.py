@@ -128,27 +128,32 @@ class AvroReading:
 
 
 def prepare(
-    value: AvroValue, registry: Registry | None, *, file: str | None = None, kept: str | None = None, declared: str = ""
+    value: AvroValue,
+    registry: Registry | None,
+    *,
+    file: str | None = None,
+    pinned_schema: str | None = None,
+    declared: str = "",
 ) -> AvroReading:
-    """Settle how values are decoded; `kept`, of an earlier build, wins over the subject's newest schema.
+    """Settle how values are decoded; `pinned_schema`, of an earlier build, wins over the subject's newest schema.
 
     Raises:
         SetupError: the registry cannot be asked or has no such schema, or Spark cannot have its columns.
     """
-    text = _reader(value, registry, file, kept)
+    text = _reader(value, registry, file, pinned_schema)
     reader = parse(text)
     if registry is None:
         writers = {value.schema_id: Writer(text)} if value.schema_id is not None else {}
         return AvroReading(text, value.framing, writers, declared=declared)
     writers, refused = {}, {}
-    for found in _known(value, registry):
+    for registered in _known_versions(value, registry):
         try:
-            resolution = resolve(parse(found.text), reader)
+            resolution = resolve(parse(registered.text), reader)
         except UnsuitableError as error:
-            refused[found.id] = incompatible(found.id, error)
+            refused[registered.id] = incompatible(registered.id, error)
             continue
         if resolution.java:
-            writers[found.id] = Writer(found.text, resolution.doubts)
+            writers[registered.id] = Writer(registered.text, resolution.doubts)
     return AvroReading(text, value.framing, writers, refused, registry.settings, declared)
 
 
@@ -156,48 +161,48 @@ def incompatible(schema_id: int, error: UnsuitableError) -> str:
     return f"incompatible writer schema {schema_id}: {error}"
 
 
-def _reader(value: AvroValue, registry: Registry | None, file: str | None, kept: str | None) -> str:
+def _reader(value: AvroValue, registry: Registry | None, file: str | None, pinned_schema: str | None) -> str:
     if file is not None:
         return to_json(parse(file))
     if registry is None:
         raise ValueError(value)
     if value.schema_id is not None:
         return _usable(registry.schema(value.schema_id), registry)
-    return _again(kept) if kept else _usable(registry.version(value.subjects[0]), registry)
+    return _again(pinned_schema) if pinned_schema else _usable(registry.version(value.subjects[0]), registry)
 
 
-def _again(kept: str) -> str:
+def _again(pinned_schema: str) -> str:
     """A reader's schema that was stored with a table's state, checked again."""
     try:
-        columns(parse(kept))
+        columns(parse(pinned_schema))
     except AvroError as error:
         message = f"the reader schema stored in the table's state cannot be read: {error}"
         raise SetupError("registry-schema", message, "Rebuild the table: engine build -f -s <model>.") from error
-    return kept
+    return pinned_schema
 
 
-def _usable(found: Registered, registry: Registry) -> str:
+def _usable(registered: Registered, registry: Registry) -> str:
     try:
-        columns(parse(found.text))
+        columns(parse(registered.text))
     except AvroError as error:
         name = registry.settings.name
-        message = f"schema id {found.id} of the registry '{name}' has columns that Spark does not support: {error}"
+        message = f"schema id {registered.id} of the registry '{name}' has columns that Spark does not support: {error}"
         raise SetupError(
             "registry-schema", message, "Set another version (schema_id: ..), or a schema_file."
         ) from error
-    return found.text
+    return registered.text
 
 
-def _known(value: AvroValue, registry: Registry) -> list[Registered]:
-    found: dict[int, Registered] = {}
+def _known_versions(value: AvroValue, registry: Registry) -> list[Registered]:
+    versions: dict[int, Registered] = {}
     if value.schema_id is not None:
-        found[value.schema_id] = registry.schema(value.schema_id)
+        versions[value.schema_id] = registry.schema(value.schema_id)
     for subject in value.subjects:
         try:
-            found |= {version.id: version for version in registry.versions(subject, _MOST_VERSIONS)}
+            versions |= {version.id: version for version in registry.versions(subject, _MOST_VERSIONS)}
         except MissingSchemaError:
             continue
-    return list(found.values())
+    return list(versions.values())
 
 
 _WIDER: Final = {
@@ -212,16 +217,18 @@ def fitted(column: Column, have: StructType, want: StructType, at: str = "") -> 
     Raises:
         SetupError: `avro-columns`, a field is missing, or its values do not all fit.
     """
-    there = {one.name.lower(): one for one in have.fields}
-    made = []
-    for wanted in want.fields:
-        path = f"{at}.{wanted.name}" if at else wanted.name
-        found = there.get(wanted.name.lower())
-        if found is None:
+    fields_by_name = {one.name.lower(): one for one in have.fields}
+    columns = []
+    for wanted_field in want.fields:
+        path = f"{at}.{wanted_field.name}" if at else wanted_field.name
+        have_field = fields_by_name.get(wanted_field.name.lower())
+        if have_field is None:
             hint = f"It has: {', '.join(have.fieldNames())}."
             raise SetupError("avro-columns", f"the Avro schema of the values has no '{path}'", hint)
-        made.append(_value(column[found.name], found.dataType, wanted.dataType, path).alias(wanted.name))
-    return made
+        columns.append(
+            _value(column[have_field.name], have_field.dataType, wanted_field.dataType, path).alias(wanted_field.name)
+        )
+    return columns
 
 
 def _value(column: Column, have: DataType, want: DataType, at: str) -> Column:

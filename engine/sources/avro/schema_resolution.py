@@ -105,7 +105,7 @@ class _Resolver:
         self.java = True
         self.steps = 0
         # A reader's aliases rename what the writer calls otherwise.
-        self.renamed = {alias: name for name, type_ in reader.named.items() for alias in type_.aliases}
+        self.renamed = {alias: name for name, type_ in reader.named_types.items() for alias in type_.aliases}
 
     def step(self) -> None:
         self.steps += 1
@@ -124,12 +124,12 @@ class _Resolver:
             index = self.branch(w, r, at)
             return _behind(write_long(index), self.move(w, r.branches[index], at) or self.copy(w))
         if isinstance(w, Primitive) and isinstance(r, Primitive):
-            return self.plain(w, r, at)
+            return self.primitive(w, r, at)
         return self.composed(w, r, at)
 
-    def plain(self, w: Primitive, r: Primitive, at: str) -> Move | None:
+    def primitive(self, w: Primitive, r: Primitive, at: str) -> Move | None:
         if w.kind != r.kind and r.kind not in _PROMOTED.get(w.kind, ()):
-            raise UnsuitableError(f"{_field(at)}{_said(w)} cannot be read as {_said(r)}")
+            raise UnsuitableError(f"{_field(at)}{_type_name(w)} cannot be read as {_type_name(r)}")
         self.same_unit(w, r, at)
         if w.kind == "float" and r.kind == "double":
             return lambda value, pos: (struct.pack("<d", *struct.unpack_from("<f", value, pos)), pos + 4)
@@ -141,7 +141,7 @@ class _Resolver:
         if _differ(w, r):
             # Whatever becomes of this place, in a union for example: Java sees no difference.
             self.java = False
-            raise UnsuitableError(f"{_field(at)}{_said(w)} cannot be read as {_said(r)}")
+            raise UnsuitableError(f"{_field(at)}{_type_name(w)} cannot be read as {_type_name(r)}")
 
     def composed(self, w: Type, r: Type, at: str) -> Move | None:
         if isinstance(w, Record) and isinstance(r, Record):
@@ -155,7 +155,7 @@ class _Resolver:
         if isinstance(w, Enum) and isinstance(r, Enum) and self.same_name(w, r):
             return self.enum(w, r, at)
         if not (isinstance(w, Fixed) and isinstance(r, Fixed) and self.same_name(w, r) and w.size == r.size):
-            raise UnsuitableError(f"{_field(at)}{_said(w)} cannot be read as {_said(r)}")
+            raise UnsuitableError(f"{_field(at)}{_type_name(w)} cannot be read as {_type_name(r)}")
         self.same_unit(w, r, at)
         return None
 
@@ -169,9 +169,9 @@ class _Resolver:
         steps: list[tuple[int, Type, Move | None]] = []
         for field in w.fields:
             slot = slots.get(field.name, _SKIPPED)
-            taken = slot >= 0 and all(slot != other for other, _, _ in steps)
-            inner = self.move(field.type, r.fields[slot].type, _below(at, field.name)) if taken else None
-            steps.append((slot if taken else _SKIPPED, field.type, inner))
+            is_read = slot >= 0 and all(slot != other for other, _, _ in steps)
+            inner = self.move(field.type, r.fields[slot].type, _below(at, field.name)) if is_read else None
+            steps.append((slot if is_read else _SKIPPED, field.type, inner))
         missing = set(range(len(r.fields))) - {slot for slot, _, _ in steps}
         blank = [self.default(field, at) if slot in missing else b"" for slot, field in enumerate(r.fields)]
         if [slot for slot, _, _ in steps] == list(range(len(r.fields))) and not any(inner for *_, inner in steps):
@@ -188,22 +188,22 @@ class _Resolver:
         return default_bytes(self.reader, field)
 
     def runs(self, steps: Sequence[tuple[int, Type, Move | None]]) -> list[tuple[int, Skip, Move | None]]:
-        made: list[tuple[int, Skip, Move | None]] = []
+        merged_runs: list[tuple[int, Skip, Move | None]] = []
         last = len(steps)
         for slot, type_, inner in steps:
             skip = self.skips(type_)
             neighbours = slot == last + 1 > 0 or slot == last == _SKIPPED
-            if neighbours and inner is None and made[-1][2] is None:
-                made[-1] = (made[-1][0], _both(made[-1][1], skip), None)
+            if neighbours and inner is None and merged_runs[-1][2] is None:
+                merged_runs[-1] = (merged_runs[-1][0], _skip_both(merged_runs[-1][1], skip), None)
             else:
-                made.append((slot, skip, inner))
+                merged_runs.append((slot, skip, inner))
             last = slot
-        return made
+        return merged_runs
 
     def enum(self, w: Enum, r: Enum, at: str) -> Move | None:
-        known = {symbol: index for index, symbol in enumerate(r.symbols)}
-        default = known.get(r.default) if r.default is not None else None
-        indices = [known.get(symbol, default) for symbol in w.symbols]
+        reader_indices = {symbol: index for index, symbol in enumerate(r.symbols)}
+        default = reader_indices.get(r.default) if r.default is not None else None
+        indices = [reader_indices.get(symbol, default) for symbol in w.symbols]
         if indices == list(range(len(w.symbols))):
             return None
         self.doubts += [_unknown(at, s) for s, index in zip(w.symbols, indices, strict=True) if index is None]
@@ -229,8 +229,8 @@ class _Resolver:
             except UnsuitableError as error:
                 moves.append(str(error))
                 continue
-            taken = inner[-1] or self.copy(branch)
-            moves.append(_behind(write_long(index), taken) if pairs else taken)
+            branch_move = inner[-1] or self.copy(branch)
+            moves.append(_behind(write_long(index), branch_move) if pairs else branch_move)
         faults = [move for move in moves if isinstance(move, str)]
         if pairs and not faults and not any(inner):
             return None
@@ -263,23 +263,23 @@ class _Resolver:
         """The branch of the reader's union that takes a type: the same one, or else the first wider one."""
         alike = -1
         for index, branch in enumerate(r.branches):
-            known = self.reader.follow(branch)
-            if known.kind != w.kind:
+            reader_branch = self.reader.follow(branch)
+            if reader_branch.kind != w.kind:
                 continue
-            if not isinstance(w, Named) or not isinstance(known, Named):
+            if not isinstance(w, Named) or not isinstance(reader_branch, Named):
                 return index
             name = self.renamed.get(w.name, w.name)
-            if name == known.name:
+            if name == reader_branch.name:
                 return index
-            if isinstance(w, Record) and self.fits(w, known):
-                same = name.rpartition(".")[2] == known.name.rpartition(".")[2]
+            if isinstance(w, Record) and self.fits(w, reader_branch):
+                same = name.rpartition(".")[2] == reader_branch.name.rpartition(".")[2]
                 alike = index if alike < 0 or same else alike
         if alike >= 0:
             return alike
         for index, branch in enumerate(r.branches):
             if branch.kind in _PROMOTED.get(w.kind, ()):
                 return index
-        raise UnsuitableError(f"{_field(at)}{_said(w)} is none of {', '.join(_said(b) for b in r.branches)}")
+        raise UnsuitableError(f"{_field(at)}{_type_name(w)} is none of {', '.join(_type_name(b) for b in r.branches)}")
 
     def fits(self, w: Type, r: Type) -> bool:
         doubts = len(self.doubts)
@@ -327,10 +327,10 @@ def _one_of(moves: Sequence[Move | str]) -> Move:
         number, pos = read_long(value, pos)
         if number < 0:
             raise CorruptError
-        chosen = moves[number]
-        if isinstance(chosen, str):
-            raise UnsuitableError(chosen)
-        return chosen(value, pos)
+        branch_move = moves[number]
+        if isinstance(branch_move, str):
+            raise UnsuitableError(branch_move)
+        return branch_move(value, pos)
 
     return move
 
@@ -351,7 +351,7 @@ def _behind(head: bytes, inner: Move) -> Move:
     return move
 
 
-def _both(first: Skip, second: Skip) -> Skip:
+def _skip_both(first: Skip, second: Skip) -> Skip:
     return lambda value, pos: second(value, first(value, pos))
 
 
@@ -406,6 +406,6 @@ def _unknown(at: str, symbol: str) -> str:
     return f"{_field(at)}'{symbol}' is none of the declared symbols"
 
 
-def _said(type_: Type) -> str:
+def _type_name(type_: Type) -> str:
     logical = getattr(type_, "logical", None)
     return str(logical) if logical else getattr(type_, "name", "") or type_.kind

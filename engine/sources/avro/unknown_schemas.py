@@ -35,7 +35,7 @@ class WorkerError(RuntimeError):
 class Translator:
     registry: Registry
     reader: str
-    _known: dict[int, Resolution | str] = field(default_factory=dict)
+    _resolutions: dict[int, Resolution | str] = field(default_factory=dict)
     _missing: dict[int, tuple[float, str]] = field(default_factory=dict)
 
     def translate(self, value: bytes) -> tuple[bytes | None, str | None]:
@@ -45,7 +45,7 @@ class Translator:
             SetupError: the registry cannot be asked.
         """
         schema_id = int.from_bytes(value[1:HEADER_BYTES])
-        how = self._known.get(schema_id) or self._ask(schema_id)
+        how = self._resolutions.get(schema_id) or self._ask(schema_id)
         if isinstance(how, str):
             return None, how
         try:
@@ -60,16 +60,16 @@ class Translator:
         if time.monotonic() - since < _MISSING_SECONDS:
             return reason
         try:
-            found = self.registry.schema(schema_id)
-            self._known[schema_id] = resolve(parse(found.text), parse(self.reader))
+            registered = self.registry.schema(schema_id)
+            self._resolutions[schema_id] = resolve(parse(registered.text), parse(self.reader))
         except MissingSchemaError as error:
             unknown = f"unknown schema id {schema_id}"
             reason = unknown if error.diagnostic.code == "registry-id" else error.diagnostic.message
             self._missing[schema_id] = (time.monotonic(), reason)
             return reason
         except UnsuitableError as error:
-            self._known[schema_id] = incompatible(schema_id, error)
-        return self._known[schema_id]
+            self._resolutions[schema_id] = incompatible(schema_id, error)
+        return self._resolutions[schema_id]
 
 
 def corrupt(schema_id: int) -> str:
@@ -98,8 +98,8 @@ def translate(
             payloads.append(payload)
             reasons.append(reason)
     except SetupError as error:
-        found = error.diagnostic
-        raise WorkerError(_MARK + json.dumps([found.code, found.message, found.hint])) from None
+        diagnostic = error.diagnostic
+        raise WorkerError(_MARK + json.dumps([diagnostic.code, diagnostic.message, diagnostic.hint])) from None
     return payloads, reasons
 
 

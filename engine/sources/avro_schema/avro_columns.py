@@ -99,10 +99,10 @@ class _Walk:
         self.schema = schema
 
     def fields(self, record: Record, around: tuple[str, ...], path: Path) -> Iterator[str]:
-        seen: dict[str, str] = {}
+        names_by_key: dict[str, str] = {}
         for index, field in enumerate(record.fields):
             at = (*path, "fields", index)
-            if (other := seen.setdefault(field.name.lower(), field.name)) != field.name:
+            if (other := names_by_key.setdefault(field.name.lower(), field.name)) != field.name:
                 message = (
                     f"the fields '{other}' and '{field.name}' differ only in case, and Spark's column names "
                     "are case-insensitive"
@@ -113,25 +113,25 @@ class _Walk:
             yield self.type(field.type, around, (*at, "type"))
 
     def type(self, type_: Type, around: tuple[str, ...], path: Path) -> str:
-        known = self.schema.follow(type_)
-        if isinstance(known, Record):
-            return self.record(known, around, path)
-        if isinstance(known, AvroUnion):
-            return self.union(known, around, path)
-        if isinstance(known, Array):
-            return f"array<{self.type(known.items, around, (*path, 'items'))}>"
-        if isinstance(known, Map):
-            return f"map<string, {self.type(known.values, around, (*path, 'values'))}>"
-        if isinstance(known, Enum):
+        followed_type = self.schema.follow(type_)
+        if isinstance(followed_type, Record):
+            return self.record(followed_type, around, path)
+        if isinstance(followed_type, AvroUnion):
+            return self.union(followed_type, around, path)
+        if isinstance(followed_type, Array):
+            return f"array<{self.type(followed_type.items, around, (*path, 'items'))}>"
+        if isinstance(followed_type, Map):
+            return f"map<string, {self.type(followed_type.values, around, (*path, 'values'))}>"
+        if isinstance(followed_type, Enum):
             return "string"
-        return _plain(known, path)
+        return _simple_type(followed_type, path)
 
     def record(self, record: Record, around: tuple[str, ...], path: Path) -> str:
         if record.name in around:
             raise AvroError(f"'{record.name}' contains itself, which Spark does not support", path)
         types = self.fields(record, (*around, record.name), path)
-        named = zip(record.fields, types, strict=True)
-        return f"struct<{', '.join(f'{quoted(field.name)}: {type_}' for field, type_ in named)}>"
+        typed_fields = zip(record.fields, types, strict=True)
+        return f"struct<{', '.join(f'{quoted(field.name)}: {type_}' for field, type_ in typed_fields)}>"
 
     def union(self, union: AvroUnion, around: tuple[str, ...], path: Path) -> str:
         branches = [(i, b) for i, b in enumerate(union.branches) if b != Primitive("null")]
@@ -147,7 +147,7 @@ class _Walk:
         return f"struct<{', '.join(f'member{number}: {type_}' for number, type_ in enumerate(types))}>"
 
 
-def _plain(type_: Primitive | Fixed, path: Path) -> str:
+def _simple_type(type_: Primitive | Fixed, path: Path) -> str:
     logical: Logical | None = type_.logical
     if logical and logical.name == "decimal":
         if logical.precision > _MOST_DIGITS:

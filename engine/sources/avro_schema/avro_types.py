@@ -108,10 +108,10 @@ Type = Primitive | Named | Array | Map | AvroUnion | NamedReference
 @dataclass(frozen=True, slots=True)
 class Schema:
     root: Type
-    named: Mapping[str, Named]
+    named_types: Mapping[str, Named]
 
     def follow(self, type_: Type) -> Primitive | Named | Array | Map | AvroUnion:
-        return self.named[type_.name] if isinstance(type_, NamedReference) else type_
+        return self.named_types[type_.name] if isinstance(type_, NamedReference) else type_
 
     @property
     def record(self) -> Record:

@@ -24,12 +24,12 @@ class CorruptError(ValueError):
 
 def write_long(number: int) -> bytes:
     rest = (number << 1) ^ (number >> _MOST_BITS)
-    made = bytearray()
+    encoded = bytearray()
     while rest > _LOW:
-        made.append(rest & _LOW | 0x80)
+        encoded.append(rest & _LOW | 0x80)
         rest >>= 7
-    made.append(rest)
-    return bytes(made)
+    encoded.append(rest)
+    return bytes(encoded)
 
 
 def read_long(value: bytes, pos: int) -> tuple[int, int]:
@@ -56,29 +56,29 @@ def skips(schema: Schema) -> Callable[[Type], Skip]:
 
     A skip raises CorruptError or IndexError where the bytes cannot be of the type.
     """
-    made: dict[str, Skip] = {}
+    record_skips: dict[str, Skip] = {}
 
     def skip_of(type_: Type) -> Skip:
-        known = schema.follow(type_)
-        if isinstance(known, Record):
-            if known.name not in made:
+        followed_type = schema.follow(type_)
+        if isinstance(followed_type, Record):
+            if followed_type.name not in record_skips:
                 # A record inside itself is looked up when it is met.
-                made[known.name] = partial(_later, made, known.name)
-                made[known.name] = _all([skip_of(field.type) for field in known.fields])
-            return made[known.name]
-        if isinstance(known, Array):
-            return _blocks(skip_of(known.items))
-        if isinstance(known, Map):
-            return _blocks(_all([_text, skip_of(known.values)]))
-        if isinstance(known, AvroUnion):
-            return _one_of([skip_of(branch) for branch in known.branches])
-        return _simple(known)
+                record_skips[followed_type.name] = partial(_later, record_skips, followed_type.name)
+                record_skips[followed_type.name] = _all([skip_of(field.type) for field in followed_type.fields])
+            return record_skips[followed_type.name]
+        if isinstance(followed_type, Array):
+            return _blocks(skip_of(followed_type.items))
+        if isinstance(followed_type, Map):
+            return _blocks(_all([_text, skip_of(followed_type.values)]))
+        if isinstance(followed_type, AvroUnion):
+            return _one_of([skip_of(branch) for branch in followed_type.branches])
+        return _simple(followed_type)
 
     return skip_of
 
 
-def _later(made: dict[str, Skip], name: str, value: bytes, pos: int) -> int:
-    return made[name](value, pos)
+def _later(record_skips: dict[str, Skip], name: str, value: bytes, pos: int) -> int:
+    return record_skips[name](value, pos)
 
 
 def _simple(type_: Type) -> Skip:

@@ -36,31 +36,33 @@ def default_bytes(schema: Schema, field: Field, path: Path = ()) -> bytes:
         return _encoded(schema, field.type, field.default[0])
     except (ValueError, OverflowError, RecursionError) as error:
         text = json.dumps(field.default[0], ensure_ascii=False)
-        shown = text if len(text) <= _SHOWN else f"{text[:_SHOWN]}.."
-        raise AvroError(f"the default of '{field.name}' does not fit its type: {shown}", (*path, "default")) from error
+        short_text = text if len(text) <= _SHOWN else f"{text[:_SHOWN]}.."
+        raise AvroError(
+            f"the default of '{field.name}' does not fit its type: {short_text}", (*path, "default")
+        ) from error
 
 
 def _encoded(schema: Schema, type_: Type, data: Any) -> bytes:
-    known = schema.follow(type_)
-    if isinstance(known, AvroUnion):
-        return _of_union(schema, known, data)
-    if isinstance(known, Record):
-        return b"".join(_of_field(schema, field, _mapping(data)) for field in known.fields)
-    if isinstance(known, Array):
+    followed_type = schema.follow(type_)
+    if isinstance(followed_type, AvroUnion):
+        return _of_union(schema, followed_type, data)
+    if isinstance(followed_type, Record):
+        return b"".join(_of_field(schema, field, _mapping(data)) for field in followed_type.fields)
+    if isinstance(followed_type, Array):
         if not isinstance(data, list):
             raise ValueError  # noqa: TRY004 - all faults of defaults are one
-        return _blocks([_encoded(schema, known.items, item) for item in data])
-    if isinstance(known, Map):
+        return _blocks([_encoded(schema, followed_type.items, item) for item in data])
+    if isinstance(followed_type, Map):
         items = _mapping(data).items()
-        return _blocks([_sized(key.encode()) + _encoded(schema, known.values, item) for key, item in items])
-    return _of_name(known, data) if isinstance(known, Enum | Fixed) else _plain(known, data)
+        return _blocks([_sized(key.encode()) + _encoded(schema, followed_type.values, item) for key, item in items])
+    return _of_name(followed_type, data) if isinstance(followed_type, Enum | Fixed) else _primitive(followed_type, data)
 
 
-def _of_name(known: Enum | Fixed, data: Any) -> bytes:
-    if isinstance(known, Enum):
-        return write_long(known.symbols.index(data))
+def _of_name(named_type: Enum | Fixed, data: Any) -> bytes:
+    if isinstance(named_type, Enum):
+        return write_long(named_type.symbols.index(data))
     raw = _text(data).encode("latin-1")
-    if len(raw) != known.size:
+    if len(raw) != named_type.size:
         raise ValueError
     return raw
 
@@ -82,7 +84,7 @@ def _of_field(schema: Schema, field: Field, data: dict[str, Any]) -> bytes:
     return _encoded(schema, field.type, field.default[0])
 
 
-def _plain(type_: Primitive, data: Any) -> bytes:
+def _primitive(type_: Primitive, data: Any) -> bytes:
     kind = type_.kind
     if kind == "null" and data is None:
         return b""

@@ -56,14 +56,14 @@ def parse(text: str, imported: Iterable[str] = ()) -> Schema:
     parser = _Parser()
     for other in imported:
         parser.read(other)
-    schema = Schema(parser.read(text), parser.named)
+    schema = Schema(parser.read(text), parser.named_types)
     check(schema)
     return schema
 
 
 class _Parser:
     def __init__(self) -> None:
-        self.named: dict[str, Named] = {}
+        self.named_types: dict[str, Named] = {}
         self.open: set[str] = set()
 
     def read(self, text: str) -> Type:
@@ -96,27 +96,27 @@ class _Parser:
             raise AvroError("the type has no name: 'type' must be a string such as \"record\"", path)
         if kind in _COMPOSED:
             return _COMPOSED[kind](self, data, space, path)
-        plain = self.by_name(kind, space, (*path, "type"))
-        return replace(plain, logical=_logical(data, kind, 0)) if isinstance(plain, Primitive) else plain
+        primitive = self.by_name(kind, space, (*path, "type"))
+        return replace(primitive, logical=_logical(data, kind, 0)) if isinstance(primitive, Primitive) else primitive
 
     def by_name(self, text: str, space: str, path: Path) -> Primitive | NamedReference:
         if text in PRIMITIVES:
             return Primitive(text)
         name = text if "." in text or not space else f"{space}.{text}"
-        if name not in self.named and name not in self.open:
+        if name not in self.named_types and name not in self.open:
             raise AvroError(f"unknown type '{name}'", path)
         return NamedReference(name)
 
     def union(self, data: list[Any], space: str, path: Path) -> AvroUnion:
         branches = tuple(self.type(item, space, (*path, index)) for index, item in enumerate(data))
-        seen: set[str] = set()
+        branch_names: set[str] = set()
         for index, branch in enumerate(branches):
             if isinstance(branch, AvroUnion):
                 raise AvroError("a union directly inside a union", (*path, index))
             key = branch.name if isinstance(branch, Named | NamedReference) else branch.kind
-            if key in seen:
+            if key in branch_names:
                 raise AvroError(f"the union has '{key}' twice", (*path, index))
-            seen.add(key)
+            branch_names.add(key)
         return AvroUnion(branches)
 
     def record(self, data: dict[str, Any], space: str, path: Path) -> Record:
@@ -125,14 +125,16 @@ class _Parser:
         if not isinstance(fields, list):
             raise AvroError(f"the record '{name}' has no list of fields", path)
         self.open.add(name)
-        made = Record(name, tuple(self.field(f, inside, (*path, "fields", i)) for i, f in enumerate(fields)), aliases)
+        new_record = Record(
+            name, tuple(self.field(f, inside, (*path, "fields", i)) for i, f in enumerate(fields)), aliases
+        )
         self.open.discard(name)
-        seen: set[str] = set()
-        for index, field in enumerate(made.fields):
-            if field.name in seen:
+        field_names: set[str] = set()
+        for index, field in enumerate(new_record.fields):
+            if field.name in field_names:
                 raise AvroError(f"the record '{name}' has '{field.name}' twice", (*path, "fields", index, "name"))
-            seen.add(field.name)
-        return self.define(made, path)
+            field_names.add(field.name)
+        return self.define(new_record, path)
 
     def field(self, data: Any, space: str, path: Path) -> Field:
         name = data.get("name") if isinstance(data, dict) else None
@@ -155,14 +157,14 @@ class _Parser:
     def enum(self, data: dict[str, Any], space: str, path: Path) -> Enum:
         name, _, aliases = self.name(data, space, path)
         symbols = _texts(data.get("symbols"), (*path, "symbols"))
-        seen: set[str] = set()
+        known_symbols: set[str] = set()
         for index, symbol in enumerate(symbols):
-            if not _NAME.fullmatch(symbol) or symbol in seen:
-                fault = "is listed twice" if symbol in seen else "is not a name"
+            if not _NAME.fullmatch(symbol) or symbol in known_symbols:
+                fault = "is listed twice" if symbol in known_symbols else "is not a name"
                 raise AvroError(f"the symbol '{symbol}' of '{name}' {fault}", (*path, "symbols", index))
-            seen.add(symbol)
+            known_symbols.add(symbol)
         default = data.get("default")
-        if default is not None and (not isinstance(default, str) or default not in seen):
+        if default is not None and (not isinstance(default, str) or default not in known_symbols):
             raise AvroError(f"the default of '{name}' is not one of its symbols", (*path, "default"))
         return self.define(Enum(name, symbols, default, aliases), path)
 
@@ -173,10 +175,10 @@ class _Parser:
             raise AvroError(f"the size of '{name}' must be a number of bytes", path)
         return self.define(Fixed(name, size, aliases, _logical(data, "fixed", size)), path)
 
-    def define(self, made: Defined, path: Path) -> Defined:
-        if self.named.setdefault(made.name, made) != made:
-            raise AvroError(f"'{made.name}' is defined twice", (*path, "name"))
-        return made
+    def define(self, named_type: Defined, path: Path) -> Defined:
+        if self.named_types.setdefault(named_type.name, named_type) != named_type:
+            raise AvroError(f"'{named_type.name}' is defined twice", (*path, "name"))
+        return named_type
 
     def array(self, data: dict[str, Any], space: str, path: Path) -> Array:
         return Array(self.inner(data, "items", space, path))

@@ -31,7 +31,7 @@ def check(schema: Schema) -> None:
     """
     measured: dict[str, _Size] = {}
     # Those inside were defined before those around them.
-    for name, type_ in schema.named.items():
+    for name, type_ in schema.named_types.items():
         measured[name] = _measure(type_, measured)
     size = _measure(schema.root, measured)
     if size.depth > MOST_DEPTH:

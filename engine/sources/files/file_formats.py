@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 from engine.relations import quoted
 from engine.sources.files import folder_columns, listing
 from engine.sources.spec import BAD, ORIGIN, RAW, Place, SourceSpec, SpecFault, reader_faults
-from engine.sources.values import json_values, plain_values
+from engine.sources.values import debezium_values, declared_value, json_values, plain_values
 from engine.spark_options import OF_FILES
 
 if TYPE_CHECKING:
@@ -44,10 +44,25 @@ def faults(spec: SourceSpec, reserved: Collection[str]) -> Iterator[SpecFault]:
         if why := unsupported.get(key.lower()):
             message = f"the option '{key}' is not supported in this version: {why}"
             yield SpecFault(("options", key), message, "Remove it.", "not-supported", at_key=True)
-    others = (*reserved, *unsupported)
+    handled_elsewhere = (*reserved, *unsupported)
     # A format that a plug-in reads as files has no list.
-    if (known := OF_FILES.get(spec.format)) is not None:
-        yield from reader_faults(spec, known, f"the {spec.format} reader", reserved=others, hadoop=True)
+    if (known_options := OF_FILES.get(spec.format)) is not None:
+        yield from reader_faults(
+            spec, known_options, f"the {spec.format} reader", reserved=handled_elsewhere, hadoop=True
+        )
+
+
+def value_faults(spec: SourceSpec) -> Iterator[SpecFault]:
+    """Return what is wrong with `value:`: each line of JSON may be a change record."""
+    if spec.format != "json":
+        message = f"'value' is for files of JSON, not of {spec.format}"
+        yield SpecFault(("value",), message, "Remove it, or set 'format: json'.", "setting-conflict", at_key=True)
+        return
+    yield from declared_value.value_faults(spec, ("debezium",))
+    for name in spec.options if declared_value.value_of(spec)["format"] == "debezium" else ():
+        if name.lower() in _JSON_OPTIONS:
+            message = f"the option '{name}' does not apply to change records"
+            yield SpecFault(("options", name), message, "Remove it.", "setting-conflict", at_key=True)
 
 
 def read(session: SparkSession, reader: Any, spec: SourceSpec, path: str | list[str], place: Place) -> DataFrame:
@@ -81,6 +96,8 @@ def _json(reader: Any, spec: SourceSpec, path: str | list[str], place: Place) ->
     lines = _lines(reader.options(**of_files), path)
     # An empty line is not a record, as for Spark's own reader.
     lines = lines.where(rf"length(ltrim(' \t\r\n\f\u000b', cast({RAW} as string))) > 0")
+    if "value" in spec.settings:
+        return debezium_values.changes(lines, spec, declared_value.value_of(spec), key=None)
     return json_values.objects(lines, spec, of_records, folder_columns.depths(spec, place))
 
 
@@ -100,7 +117,7 @@ def _csv(reader: Any, spec: SourceSpec, path: str | list[str], place: Place) -> 
     options = {**_csv_options(spec), _FOLDERS: f"{above},{of_path}"}
     schema = StructType([*declared.fields, StructField(RAW, StringType()), StructField(_REASON, StringType())])
     frame = reader.format("headrace.CsvFormat").options(**options).schema(schema).load(path)
-    return _with_bad(frame, declared.fieldNames(), _named(_REASON), _named(RAW))
+    return _with_bad(frame, declared.fieldNames(), _column(_REASON), _column(RAW))
 
 
 def _columns(session: SparkSession, reader: Any, spec: SourceSpec, path: str | list[str], place: Place) -> DataFrame:
@@ -109,16 +126,16 @@ def _columns(session: SparkSession, reader: Any, spec: SourceSpec, path: str | l
 
     frame: DataFrame = reader.format(spec.format).options(**spec.options).schema(spec.schema).load(path)
     names = frame.columns
-    given = folder_columns.declared_in(_uris(session, spec, place, path), spec, place)
-    place.folders[spec.name] = given
+    folder_names = folder_columns.declared_in(_uris(session, spec, place, path), spec, place)
+    place.folders[spec.name] = folder_names
     reasons = []
     if spec.format == "avro":
         # Columns that a file lacks are NULL; where it lacks all, it is another kind of file.
         reasons.append(f.when(_nothing(names), "it has none of the declared columns"))
-    if given:
-        frame = folder_columns.with_folder_columns(frame, given, spec, place, "_metadata.file_path")
-        reasons.append(_named("__folders")["reason"])
-    columns = [_named("__folders")["r"][name].alias(name) if name in given else _named(name) for name in names]
+    if folder_names:
+        frame = folder_columns.with_folder_columns(frame, folder_names, spec, place, "_metadata.file_path")
+        reasons.append(_column("__folders")["reason"])
+    columns = [_column("__folders")["r"][name].alias(name) if name in folder_names else _column(name) for name in names]
     if not reasons:
         return frame.select(*columns, f.expr(f"{_FILE} as {ORIGIN}"))
     reason = f.coalesce(*reasons)
@@ -135,11 +152,11 @@ def _with_bad(frame: DataFrame, names: list[str], reason: Column, raw: Column) -
 
     bad = f.struct(reason.alias("reason"), raw.cast("binary").alias("raw"))
     return frame.select(
-        *(_named(name) for name in names), f.expr(f"{_FILE} as {ORIGIN}"), f.when(reason.isNotNull(), bad).alias(BAD)
+        *(_column(name) for name in names), f.expr(f"{_FILE} as {ORIGIN}"), f.when(reason.isNotNull(), bad).alias(BAD)
     )
 
 
-def _named(name: str) -> Column:
+def _column(name: str) -> Column:
     from pyspark.sql import functions as f
 
     return f.col(quoted(name))
@@ -148,7 +165,7 @@ def _named(name: str) -> Column:
 def _nothing(names: list[str]) -> Column:
     from pyspark.sql import functions as f
 
-    found = f.lit(True)
+    all_null = f.lit(True)
     for name in names:
-        found &= _named(name).isNull()
-    return found
+        all_null &= _column(name).isNull()
+    return all_null

@@ -81,8 +81,8 @@ def check(session: SparkSession, spec: SourceSpec, place: Place) -> None:
     if not is_in_files(spec):
         return
     files = [(file.path or file.uri) for file in listed(session, spec, place)]
-    if found := [f"{path}: {what}" for path in files for what in misfits(path, spec, place)]:
-        raise unfit(found)
+    if faults := [f"{path}: {misfit}" for path in files for misfit in misfits(path, spec, place)]:
+        raise unfit(faults)
 
 
 def misfits(path: Path | str, spec: SourceSpec, place: Place) -> list[str]:
@@ -103,16 +103,16 @@ def schema_faults(declared: StructType, schema: Any, format_: str) -> list[str]:
     return list(_struct(declared, have, _form(format_, schema), ()))
 
 
-def unfit(found: Sequence[str]) -> RunError:
-    more = f"; and {len(found) - _SHOWN:,} more" if len(found) > _SHOWN else ""
-    message = f"the schema of a file does not match the declared one: {'; '.join(found[:_SHOWN])}{more}"
+def unfit(faults: Sequence[str]) -> RunError:
+    more = f"; and {len(faults) - _SHOWN:,} more" if len(faults) > _SHOWN else ""
+    message = f"the schema of a file does not match the declared one: {'; '.join(faults[:_SHOWN])}{more}"
     hint = (
         "Spark would read NULLs or wrong values. Correct the source's schema, or replace the file (an empty file "
         "is skipped); the next build reads it again."
     )
-    if all(_NEVER in one for one in found):
+    if all(_NEVER in one for one in faults):
         hint = "Replace the file by one without such values (an empty file is skipped); the next build reads it again."
-        message = f"a file cannot be read: {'; '.join(found[:_SHOWN])}{more}"
+        message = f"a file cannot be read: {'; '.join(faults[:_SHOWN])}{more}"
     return RunError("source-unreadable", message, hint)
 
 
@@ -151,86 +151,86 @@ def _form(format_: str, schema: Any) -> str:
 
 def _struct(declared: StructType, have: dict[str, Any], format_: str, path: tuple[str, ...]) -> Iterator[str]:
     for field in declared.fields:
-        if (found := have.get(field.name.lower())) is not None:
-            yield from _type(field.dataType, found, format_, (*path, field.name))
+        if (file_type := have.get(field.name.lower())) is not None:
+            yield from _type(field.dataType, file_type, format_, (*path, field.name))
 
 
-def _type(declared: DataType, found: Any, format_: str, path: tuple[str, ...]) -> Iterator[str]:
+def _type(declared: DataType, file_type: Any, format_: str, path: tuple[str, ...]) -> Iterator[str]:
     from pyarrow import types
     from pyspark.sql.types import ArrayType, MapType, StructType
 
-    if types.is_dictionary(found):
-        found = found.value_type
-    if unread := _never_read(found, format_):
+    if types.is_dictionary(file_type):
+        file_type = file_type.value_type
+    if unread := _never_read(file_type, format_):
         yield f"{'.'.join(path)} has {unread}"
         return
-    if isinstance(declared, StructType) and types.is_struct(found):
-        inner = {found.field(i).name.lower(): found.field(i).type for i in range(found.num_fields)}
+    if isinstance(declared, StructType) and types.is_struct(file_type):
+        inner = {file_type.field(i).name.lower(): file_type.field(i).type for i in range(file_type.num_fields)}
         yield from _struct(declared, inner, format_, path)
-    elif isinstance(declared, ArrayType) and (types.is_list(found) or types.is_large_list(found)):
-        yield from _type(declared.elementType, found.value_type, format_, (*path, "element"))
-    elif isinstance(declared, MapType) and types.is_map(found):
-        yield from _type(declared.keyType, found.key_type, format_, (*path, "key"))
-        yield from _type(declared.valueType, found.item_type, format_, (*path, "value"))
-    elif fault := _misfit(declared.simpleString(), found, format_):
+    elif isinstance(declared, ArrayType) and (types.is_list(file_type) or types.is_large_list(file_type)):
+        yield from _type(declared.elementType, file_type.value_type, format_, (*path, "element"))
+    elif isinstance(declared, MapType) and types.is_map(file_type):
+        yield from _type(declared.keyType, file_type.key_type, format_, (*path, "key"))
+        yield from _type(declared.valueType, file_type.item_type, format_, (*path, "value"))
+    elif fault := _misfit(declared.simpleString(), file_type, format_):
         yield f"{'.'.join(path)} is {fault}"
 
 
-def _never_read(found: Any, format_: str) -> str:
+def _never_read(file_type: Any, format_: str) -> str:
     """What a column has that no declared type reads, and how to write it; empty: it is another column."""
     from pyarrow import types
 
-    if format_ == "parquet" and types.is_timestamp(found) and found.unit == "ns":
+    if format_ == "parquet" and types.is_timestamp(file_type) and file_type.unit == "ns":
         return f"times in nanoseconds, {_NEVER}: write them in microseconds"
-    if format_ == "parquet" and types.is_float16(found):
+    if format_ == "parquet" and types.is_float16(file_type):
         return f"floating-point numbers of 16 bits, {_NEVER}: write them as float"
-    if format_ == _ORC_OF_CPP and types.is_timestamp(found) and found.tz:
+    if format_ == _ORC_OF_CPP and types.is_timestamp(file_type) and file_type.tz:
         return f"times with a zone as ORC's C++ library writes them, {_NEVER}: write them in UTC, without a zone"
     return ""
 
 
-def _misfit(declared: str, found: Any, format_: str) -> str:
+def _misfit(declared: str, file_type: Any, format_: str) -> str:
     """Why a declared type does not hold the values of a file's type; empty: it does."""
-    if format_ == "parquet" and (unsigned := _UNSIGNED.get(str(found))) is not None:
+    if format_ == "parquet" and (unsigned := _UNSIGNED.get(str(file_type))) is not None:
         called, holds = unsigned
         return "" if declared in holds else f"{called} and not {declared}: declare it as {' or '.join(holds)}"
-    name = _name(found)
+    name = _name(file_type)
     if _holds(declared, name, format_):
         return ""
     if format_ != "parquet" and declared == "timestamp_ntz" and name in {"timestamp", _ZONELESS}:
         return "a timestamp of ORC, which Spark reads in a time zone: declare it as timestamp"
-    return f"{name or found} and not {declared}"
+    return f"{name or file_type} and not {declared}"
 
 
-def _name(found: Any) -> str | None:
+def _name(file_type: Any) -> str | None:
     """The type of a file as Spark calls it; None if that is not known here."""
     from pyarrow import types
 
-    if types.is_decimal(found):
-        return f"decimal({found.precision},{found.scale})"
-    if types.is_timestamp(found):
-        return "timestamp" if found.tz else _ZONELESS
-    if types.is_fixed_size_binary(found):
+    if types.is_decimal(file_type):
+        return f"decimal({file_type.precision},{file_type.scale})"
+    if types.is_timestamp(file_type):
+        return "timestamp" if file_type.tz else _ZONELESS
+    if types.is_fixed_size_binary(file_type):
         return _FIXED
-    if types.is_nested(found):
-        return "struct" if types.is_struct(found) else "map" if types.is_map(found) else "array"
-    return _NAMES.get(str(found))
+    if types.is_nested(file_type):
+        return "struct" if types.is_struct(file_type) else "map" if types.is_map(file_type) else "array"
+    return _NAMES.get(str(file_type))
 
 
-def _holds(declared: str, found: str | None, format_: str) -> bool:
+def _holds(declared: str, file_type: str | None, format_: str) -> bool:
     kind = declared.partition("(")[0]
-    if found is None or found in {declared, *_ACCEPTED.get(kind, ()), *_ACCEPTED_BY[format_].get(kind, ())}:
+    if file_type is None or file_type in {declared, *_ACCEPTED.get(kind, ()), *_ACCEPTED_BY[format_].get(kind, ())}:
         return True
-    return kind == "decimal" and _wide_enough(declared, found)
+    return kind == "decimal" and _wide_enough(declared, file_type)
 
 
-def _wide_enough(declared: str, found: str) -> bool:
+def _wide_enough(declared: str, file_type: str) -> bool:
     precision, scale = _decimal(declared)
-    if found in _DIGITS:
-        return precision - scale >= _DIGITS[found]
-    if not found.startswith("decimal"):
+    if file_type in _DIGITS:
+        return precision - scale >= _DIGITS[file_type]
+    if not file_type.startswith("decimal"):
         return False
-    own_precision, own_scale = _decimal(found)
+    own_precision, own_scale = _decimal(file_type)
     return scale >= own_scale and precision - scale >= own_precision - own_scale
 
 

@@ -19,8 +19,7 @@ from engine.errors import SetupError
 from engine.object_store.s3_settings import is_s3
 from engine.schema import ValueForm
 from engine.schema.format_keys import FILE_KEYS
-from engine.sources.answers import Answers, ColumnsBy, KnownNow, normalized
-from engine.sources.credentials import identified, masked, shown
+from engine.sources.credentials import identified, masked, masked_options
 from engine.sources.files import file_formats, file_samples, file_schema, listing, s3_files
 from engine.sources.spec import (
     Place,
@@ -31,6 +30,8 @@ from engine.sources.spec import (
     connection_leads,
     connection_line,
 )  # fmt: skip
+from engine.sources.traits import ColumnsBy, KnownNow, SourceTraits, normalized
+from engine.sources.values.declared_value import change_feed
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
 FORMATS: tuple[str, ...] = ("json", "csv", "parquet", "avro", "orc", "text")
 KEYS: Mapping[str, ValueForm] = FILE_KEYS.forms
 ONE_OF: tuple[tuple[str, ...], ...] = ()
-MEANING: tuple[str, ...] = ("path",)
+MEANING: tuple[str, ...] = ("path", "value")
 REPLAYABLE = True
 LISTED = False
 _NO_AGE_LIMIT = "36500d"
@@ -48,13 +49,13 @@ _OWN_OPTIONS = {
     "columnnameofcorruptrecord", "ignorecorruptfiles", "ignoremissingfiles", "filenameonly",
 }  # fmt: skip
 _KEYS_OF = {
-    "path": "Write 'path:' beside 'format:'.",
-    "maxfilespertrigger": "Write 'max_files_per_trigger:' beside 'format:'.",
-    "maxfileage": "Write 'max_file_age:' beside 'format:'.",
-    "timezone": "Write 'timezone:' beside 'format:'.",
-    "cleansource": "Write 'after_reading: archive' or 'after_reading: delete' beside 'format:'.",
-    "sourcearchivedir": "Write 'archive_path:' beside 'format:'.",
-    "mode": "Write 'on_bad_record:' beside 'format:'.",
+    "path": "Write 'path:' next to 'format:'.",
+    "maxfilespertrigger": "Write 'max_files_per_trigger:' next to 'format:'.",
+    "maxfileage": "Write 'max_file_age:' next to 'format:'.",
+    "timezone": "Write 'timezone:' next to 'format:'.",
+    "cleansource": "Write 'after_reading: archive' or 'after_reading: delete' next to 'format:'.",
+    "sourcearchivedir": "Write 'archive_path:' next to 'format:'.",
+    "mode": "Write 'on_bad_record:' next to 'format:'.",
 }
 _CHOICES = {key.name: key.choices for key in FILE_KEYS.keys if key.choices}
 _OF_STREAMS = ("max_files_per_trigger", "max_file_age", "on_changed_file", "after_reading")
@@ -66,9 +67,11 @@ def faults(spec: SourceSpec) -> Iterator[SpecFault]:
         yield SpecFault(("path",), f"source '{spec.name}' has no 'path'", hint, "missing-key")
     for key in spec.options:
         if key.lower() in _OWN_OPTIONS:
-            message = f"the option '{key}' is set by the engine"
+            message = f"the option '{key}' is set by Headrace"
             yield SpecFault(("options", key), message, _KEYS_OF.get(key.lower(), "Remove it."), at_key=True)
     yield from file_formats.faults(spec, _OWN_OPTIONS)
+    if "value" in spec.settings:
+        yield from file_formats.value_faults(spec)
     for key, allowed in _CHOICES.items():
         if spec.settings.get(key, allowed[0]) not in allowed:
             message = f"'{key}' cannot be '{spec.settings[key]}'"
@@ -90,7 +93,7 @@ def _clearing_faults(spec: SourceSpec) -> Iterator[SpecFault]:
         message = "'archive_path' applies only to after_reading: archive"
         yield SpecFault(("archive_path",), message, "Add after_reading: archive, or remove it.", "setting-needs")
     if archive is not None and f"{archive}/".startswith(f"{listing.base(path).rstrip('/')}/"):
-        message = f"the archive '{archive}' is inside '{path}', and would be read again"
+        message = f"the archive '{archive}' is inside '{path}', and would be re-read"
         yield SpecFault(("archive_path",), message, "Use a folder outside it.")
     if after is not None and (listing.is_uri(path) or listing.is_uri(str(archive or ""))):
         message = "after_reading is not supported for a URI"
@@ -143,7 +146,7 @@ def position(session: SparkSession, spec: SourceSpec, place: Place) -> dict[str,
 
 
 def script(spec: SourceSpec, *, stream: bool) -> list[str]:
-    options = {**_options(spec, stream=stream), **shown(file_formats.script_options(spec))}
+    options = {**_options(spec, stream=stream), **masked_options(file_formats.script_options(spec))}
     return [
         f"spark.{'readStream' if stream else 'read'}.format({json.dumps(spec.format)})",
         f".schema({json.dumps(spec.schema or columns(spec), ensure_ascii=False)})",
@@ -220,8 +223,10 @@ def _placed(spec: SourceSpec, place: Place) -> dict[str, Any]:
     path = str(spec.settings.get("path", ""))
     inside = not listing.is_uri(path) and not path.startswith("/")
     where = path if listing.is_uri(path) else local_paths.hadoop(place.root / path)
-    found = {"location": identified(normalized(where), "location")} | ({"root": str(place.root)} if inside else {})
-    return {**found, **connection_leads(spec, place)}
+    place_facts = {"location": identified(normalized(where), "location")} | (
+        {"root": str(place.root)} if inside else {}
+    )
+    return {**place_facts, **connection_leads(spec, place)}
 
 
 def _begun_at(spec: SourceSpec, _: int | None) -> SourceSpec:
@@ -246,12 +251,18 @@ def _newest(session: SparkSession, spec: SourceSpec, place: Place) -> DataFrame 
     return file_samples.newest(session, with_connection(spec, place), place)
 
 
+def _change_records(session: SparkSession, spec: SourceSpec, place: Place) -> list[tuple[bytes | None, bytes | None]]:
+    return file_samples.change_records(session, with_connection(spec, place), place)
+
+
 def _sampled(session: SparkSession, spec: SourceSpec, place: Place) -> StructType:
     return file_samples.sampled(session, with_connection(spec, place), place)
 
 
-_ANSWERS = Answers(
+_TRAITS = SourceTraits(
     reads_files=True,
+    change_feed=change_feed,
+    change_records=_change_records,
     placed=_placed,
     begun_at=_begun_at,
     skipped_by="file_modification_time",
@@ -262,12 +273,12 @@ _ANSWERS = Answers(
     newest=_newest,
     sampled=_sampled,
 )
-ANSWERS: Mapping[str, Answers] = {
-    "json": replace(_ANSWERS, columns_by=ColumnsBy.NAME),
-    "csv": replace(_ANSWERS, columns_by=ColumnsBy.POSITION, caseless=True),
-    "parquet": replace(_ANSWERS, columns_by=ColumnsBy.NAME, caseless=True),
-    "avro": replace(_ANSWERS, columns_by=ColumnsBy.NAME),
-    "orc": replace(_ANSWERS, columns_by=ColumnsBy.NAME, caseless=True),
+TRAITS: Mapping[str, SourceTraits] = {
+    "json": replace(_TRAITS, columns_by=ColumnsBy.NAME),
+    "csv": replace(_TRAITS, columns_by=ColumnsBy.POSITION, caseless=True),
+    "parquet": replace(_TRAITS, columns_by=ColumnsBy.NAME, caseless=True),
+    "avro": replace(_TRAITS, columns_by=ColumnsBy.NAME),
+    "orc": replace(_TRAITS, columns_by=ColumnsBy.NAME, caseless=True),
     # A line is its one column.
-    "text": replace(_ANSWERS, caseless=True, knows_columns=True, sampled=None),
+    "text": replace(_TRAITS, caseless=True, knows_columns=True, sampled=None),
 }

@@ -51,21 +51,21 @@ def values_in(uris: Iterable[str], spec: SourceSpec, place: Place) -> Mapping[st
         place: where it is read.
     """
     above, _ = depths(spec, place)
-    found: dict[str, list[str | None]] = {}
+    values: dict[str, list[str | None]] = {}
     for folder in dict.fromkeys(uri.rpartition("/")[0] for uri in uris):
         for part in _parts(folder)[above:]:
             name, sign, value = part.partition("=")
             if name and sign:
-                found.setdefault(unquote(name), []).append(None if value == NULL_FOLDER else unquote(value))
-    return found
+                values.setdefault(unquote(name), []).append(None if value == NULL_FOLDER else unquote(value))
+    return values
 
 
 def declared_in(uris: Iterable[str], spec: SourceSpec, place: Place) -> tuple[str, ...]:
     from pyspark.sql.types import StructType
 
-    given = {name.lower() for name in values_in(uris, spec, place)}
+    folder_names = {name.lower() for name in values_in(uris, spec, place)}
     declared: Any = StructType.fromDDL(spec.schema)
-    return tuple(name for name in declared.fieldNames() if name.lower() in given)
+    return tuple(name for name in declared.fieldNames() if name.lower() in folder_names)
 
 
 def zone_of(session: SparkSession, spec: SourceSpec) -> str:

@@ -52,12 +52,12 @@ def is_uri(path: str) -> bool:
 
 def base(path: str) -> str:
     """The folder of a path up to its first pattern: landing/2024-*/x gives landing."""
-    kept = []
+    fixed_parts = []
     for part in path.split("/"):
         if local_paths.pattern_letter(part):
             break
-        kept.append(part)
-    return "/".join(kept) or ("/" if path.startswith("/") else "")
+        fixed_parts.append(part)
+    return "/".join(fixed_parts) or ("/" if path.startswith("/") else "")
 
 
 def folder(spec: SourceSpec, place: Place) -> Path | None:
@@ -71,7 +71,7 @@ def folder(spec: SourceSpec, place: Place) -> Path | None:
 
 def local(uri: str) -> Path | None:
     """The path behind a location as Hadoop prints it; None if it is not on this machine."""
-    path = local_paths.of_location(uri)
+    path = local_paths.path_of_location(uri)
     return None if path is None else Path(path)
 
 
@@ -112,13 +112,13 @@ def listed(session: SparkSession, spec: SourceSpec, place: Place) -> list[Listed
     Raises:
         SetupError: as `listed_here`.
     """
-    found = listed_here(spec, place)
-    if found is not None:
-        return found
+    listed_files = listed_here(spec, place)
+    if listed_files is not None:
+        return listed_files
     # What a connection brings says how the file system is reached.
     brought = connected(replace(spec, options={}), place).options
-    chosen = {key: value for key, value in spec.options.items() if key in _FILTERS}
-    files = sorted(_asked(session, for_spark(spec, place), {**brought, **chosen}), key=lambda file: file.uri)
+    filters = {key: value for key, value in spec.options.items() if key in _FILTERS}
+    files = sorted(_list_with_spark(session, for_spark(spec, place), {**brought, **filters}), key=lambda file: file.uri)
     if faults := faults_of(spec, place, [path for file in files if (path := file.path) is not None]):
         raise local_files.unsuitable(spec.name, faults)
     return files
@@ -130,7 +130,7 @@ def check_listed(session: SparkSession, spec: SourceSpec, place: Place) -> None:
     Raises:
         SetupError: `source-path`.
     """
-    if folder(spec, place) is not None and _plain(spec, place) is None:
+    if folder(spec, place) is not None and _unfiltered_path(spec, place) is None:
         listed(session, spec, place)
 
 
@@ -149,7 +149,7 @@ def check_here(spec: SourceSpec, place: Place) -> None:
     if top is not None and top.exists():
         local_files.check_top(spec.name, top)
         local_files.check_colon(spec.name, top, for_spark(spec, place))
-        if top.is_dir() and _plain(spec, place, filters=False) is not None:
+        if top.is_dir() and _unfiltered_path(spec, place, filters=False) is not None:
             for _ in local_files.walk(spec.name, top):
                 pass
         elif top.is_dir():
@@ -161,12 +161,12 @@ def _behind(spec: SourceSpec) -> Sequence[str]:
     return [part for part in path[len(base(path)) :].split("/") if part]
 
 
-def _plain(spec: SourceSpec, place: Place, *, filters: bool = True) -> Path | None:
+def _unfiltered_path(spec: SourceSpec, place: Place, *, filters: bool = True) -> Path | None:
     """The folder or file on this machine that is read as it is: without a pattern and, where they count, a filter."""
     path = str(spec.settings.get("path", ""))
-    found = folder(spec, place)
-    plain = found is not None and not is_uri(path) and (place.root / path).exists()
-    return found if plain and not (filters and any(key in spec.options for key in _FILTERS)) else None
+    path_here = folder(spec, place)
+    is_literal = path_here is not None and not is_uri(path) and (place.root / path).exists()
+    return path_here if is_literal and not (filters and any(key in spec.options for key in _FILTERS)) else None
 
 
 def listed_here(spec: SourceSpec, place: Place) -> list[Listed] | None:
@@ -180,8 +180,10 @@ def listed_here(spec: SourceSpec, place: Place) -> list[Listed] | None:
     if place.store is not None and is_s3(path):
         if base(path) != path or any(key in spec.options for key in _FILTERS):
             return None
-        return sorted((Listed(*found) for found in s3_files.walk(path, place.store())), key=lambda file: file.uri)
-    top = _plain(spec, place)
+        return sorted(
+            (Listed(*facts_of_file) for facts_of_file in s3_files.walk(path, place.store())), key=lambda file: file.uri
+        )
+    top = _unfiltered_path(spec, place)
     if top is None:
         return None
     local_files.check_top(spec.name, top)
@@ -206,12 +208,12 @@ def _facts(path: str, stat: os.stat_result) -> Listed:
     return Listed(local_paths.hadoop(path), stat.st_size, stat.st_mtime_ns // 1_000_000)
 
 
-def _asked(session: SparkSession, path: str, options: Mapping[str, str]) -> Iterator[Listed]:
+def _list_with_spark(session: SparkSession, path: str, options: Mapping[str, str]) -> Iterator[Listed]:
     """Spark's own listing, of any file system: a format that opens no file unless its content is asked for."""
     from pyspark.sql import functions as f
 
-    chosen = {"recursiveFileLookup": "true", **options}
-    reader = session.read.format("binaryFile").options(**chosen)
+    reader_options = {"recursiveFileLookup": "true", **options}
+    reader = session.read.format("binaryFile").options(**reader_options)
     rows = reader.load(path).select("path", "length", f.unix_millis("modificationTime").alias("modified"))
     yield from (Listed(row["path"], int(row["length"]), int(row["modified"])) for row in rows.collect())
 
@@ -233,47 +235,49 @@ class ExtractFile:
 
     @property
     def path(self) -> str:
-        here = local(self.uri)
-        return str(here) if here is not None else local_paths.literally(self.uri)
+        local_path = local(self.uri)
+        return str(local_path) if local_path is not None else local_paths.literally(self.uri)
 
 
-def waiting(session: SparkSession, spec: SourceSpec, place: Place, taken: Mapping[str, Any]) -> tuple[ExtractFile, ...]:
+def waiting(
+    session: SparkSession, spec: SourceSpec, place: Place, taken_extracts: Mapping[str, Any]
+) -> tuple[ExtractFile, ...]:
     """The files that have not been taken, the oldest first.
 
     Raises:
         RunError: `extract-order`: two files are of one time, one has no date in its name, one is of a time that was
             taken before, or changed after it was taken.
     """
-    return in_order(spec, listed(session, spec, place), taken)
+    return in_order(spec, listed(session, spec, place), taken_extracts)
 
 
-def in_order(spec: SourceSpec, files: list[Listed], taken: Mapping[str, Any]) -> tuple[ExtractFile, ...]:
+def in_order(spec: SourceSpec, files: list[Listed], taken_extracts: Mapping[str, Any]) -> tuple[ExtractFile, ...]:
     by_name = spec.settings["full_extracts"] == "by_name"
-    known: Mapping[str, int] = taken.get("files", {})
-    new = [file for file in files if known.get(file.uri) != file.modified]
-    if by_name and (changed := [file for file in new if file.uri in known]):
+    taken_times: Mapping[str, int] = taken_extracts.get("files", {})
+    new = [file for file in files if taken_times.get(file.uri) != file.modified]
+    if by_name and (changed := [file for file in new if file.uri in taken_times]):
         if spec.settings.get("on_changed_file") != "ignore":
             message = f"{_names(changed)} of '{spec.name}' changed after being taken as an extract"
             hint = "Restore the file, and land other rows under a later date; or set 'on_changed_file: ignore'."
             raise RunError("extract-order", message, hint)
-        new = [file for file in new if file.uri not in known]
-    found = sorted((_extract(spec, file, by_name=by_name) for file in new), key=lambda file: (file.at, file.uri))
-    last = taken.get("at")
-    late = [file for file in found if last is not None and file.at <= last]
+        new = [file for file in new if file.uri not in taken_times]
+    extracts = sorted((_extract(spec, file, by_name=by_name) for file in new), key=lambda file: (file.at, file.uri))
+    last = taken_extracts.get("at")
+    late = [file for file in extracts if last is not None and file.at <= last]
     if last is not None and late:
-        message = f"{_names(late)} of '{spec.name}' arrived late: an extract of {_shown(last)} was taken already"
+        message = f"{_names(late)} of '{spec.name}' arrived late: an extract of {_time_text(last)} was taken already"
         hint = "Move the file away, or give it a later time: extracts are taken in the order of time."
         raise RunError("extract-order", message, hint)
-    for one, other in pairwise(found):
+    for one, other in pairwise(extracts):
         if one.at == other.at:
-            message = f"'{one.name}' and '{other.name}' of '{spec.name}' are of one time, {_shown(one.at)}"
+            message = f"'{one.name}' and '{other.name}' of '{spec.name}' are of one time, {_time_text(one.at)}"
             hint = "Each file is a full extract of a time of its own: add a time to their names, or land one file."
             raise RunError("extract-order", message, hint)
-    return tuple(found)
+    return tuple(extracts)
 
 
-def with_taken(taken: Mapping[str, Any], file: ExtractFile) -> dict[str, Any]:
-    return {"at": file.at, "files": {**taken.get("files", {}), file.uri: file.modified}}
+def with_taken(taken_extracts: Mapping[str, Any], file: ExtractFile) -> dict[str, Any]:
+    return {"at": file.at, "files": {**taken_extracts.get("files", {}), file.uri: file.modified}}
 
 
 def _extract(spec: SourceSpec, file: Listed, *, by_name: bool) -> ExtractFile:
@@ -291,10 +295,10 @@ def _time_in(name: str) -> int | None:
         year, _, month, day, *clock = match.groups()
         try:
             hour, minute, second = (int(part or 0) for part in clock)
-            found = datetime(int(year), int(month), int(day), hour, minute, second, tzinfo=UTC)
+            moment = datetime(int(year), int(month), int(day), hour, minute, second, tzinfo=UTC)
         except ValueError:
             continue
-        return int(found.timestamp()) * 1_000_000
+        return int(moment.timestamp()) * 1_000_000
     return None
 
 
@@ -303,5 +307,5 @@ def _names(files: list[Any]) -> str:
     return ", ".join(names[:_SHOWN]) + (f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else "")
 
 
-def _shown(at: int) -> str:
+def _time_text(at: int) -> str:
     return datetime.fromtimestamp(at / 1_000_000, UTC).isoformat(" ", "seconds").removesuffix("+00:00")

@@ -45,7 +45,7 @@ def check_top(source: str, top: Path) -> None:
         SetupError: `source-path`, it is neither a folder nor a file that Spark reads.
     """
     mode = top.stat().st_mode
-    kind = next((what for is_kind, what in _KINDS if is_kind(mode)), None)
+    kind = next((kind_name for is_kind, kind_name in _KINDS if is_kind(mode)), None)
     if kind is not None:
         raise unsuitable(source, [f"{top} is {kind}"])
     if not stat.S_ISREG(mode):
@@ -74,15 +74,15 @@ def check_pattern(source: str, top: Path, parts: Sequence[str]) -> None:
     Raises:
         SetupError: `source-path`, one of them has a colon.
     """
-    folders, found = [str(top)], list[str]()
+    folders, colon_paths = [str(top)], list[str]()
     for part in parts:
         fits = local_paths.names_of_pattern(part).fullmatch
         entries = [entry for folder in folders for entry in _entries(source, folder)]
         compared = local_paths.has_wildcard(part)
-        found += [entry.path for entry in entries if ":" in entry.name and (compared or fits(entry.name))]
+        colon_paths += [entry.path for entry in entries if ":" in entry.name and (compared or fits(entry.name))]
         folders = [entry.path for entry in entries if fits(entry.name) and _is(entry.is_dir)]
-    if found:
-        faults = [f"{path} has a colon in its name, and the pattern is compared with it" for path in found]
+    if colon_paths:
+        faults = [f"{path} has a colon in its name, and the pattern is compared with it" for path in colon_paths]
         raise unsuitable(source, faults, _NO_PATTERN)
 
 
@@ -93,23 +93,23 @@ def walk(source: str, top: Path) -> Iterator[os.DirEntry[str]]:
         SetupError: `source-path`, one of them cannot be read, or a link leads out of the folder or to what is read
             anyway; after all others.
     """
-    waiting, through, found = [str(top)], set[str](), list[str]()
+    waiting, through, faults = [str(top)], set[str](), list[str]()
     while waiting:
         for entry in _entries(source, waiting.pop()):
             if not is_listed(entry.name):
                 continue
             if unreadable := local_paths.name_fault(entry.name):
-                found.append(f"{entry.path} {unreadable}")
+                faults.append(f"{entry.path} {unreadable}")
             elif entry.is_symlink() and (fault := link_fault(top, entry.path) or _again(entry.path, through)):
-                found.append(fault)
+                faults.append(fault)
             elif _is(entry.is_dir):
                 waiting.append(entry.path)
             elif _is(entry.is_file) and holds_rows(entry.name):
                 if fault := _name_fault(entry.path):
-                    found.append(fault)
+                    faults.append(fault)
                 yield entry
-    if found:
-        raise unsuitable(source, found)
+    if faults:
+        raise unsuitable(source, faults)
 
 
 def link_fault(top: Path, path: str) -> str | None:

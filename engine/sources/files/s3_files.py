@@ -60,10 +60,10 @@ def times(uris: Iterable[str], folders: Iterable[str], settings: S3Settings) -> 
     Raises:
         SetupError: `s3-client`, `s3-denied`, `s3-missing`, `s3-unreachable`.
     """
-    wanted = list(uris)
-    if len(wanted) > _ONE_BY_ONE:
+    wanted_uris = list(uris)
+    if len(wanted_uris) > _ONE_BY_ONE:
         return {uri: time for folder in folders for uri, _, time in walk(folder, settings)}
-    parts = {uri: bucket_and_key(uri) for uri in wanted}
+    parts = {uri: bucket_and_key(uri) for uri in wanted_uris}
     return {uri: _milliseconds(e) for uri, (bucket, key) in parts.items() for e in _exactly(uri, settings, bucket, key)}
 
 
@@ -79,7 +79,7 @@ def opened(uri: str, settings: S3Settings) -> Any:
 
     server = web_address(settings.endpoint).server if settings.endpoint else None
     virtual = {} if settings.path_style_access is None else {"force_virtual_addressing": not settings.path_style_access}
-    given = {
+    optional_settings = {
         "access_key": settings.access_key_id,
         "secret_key": settings.secret_access_key,
         "session_token": settings.session_token,
@@ -87,7 +87,7 @@ def opened(uri: str, settings: S3Settings) -> Any:
         "endpoint_override": f"{server.host_text}:{server.port}" if server else None,
         "scheme": server.scheme if server else None,
     }
-    files = S3FileSystem(**{key: value for key, value in given.items() if value is not None}, **virtual)
+    files = S3FileSystem(**{key: value for key, value in optional_settings.items() if value is not None}, **virtual)
     try:
         return files.open_input_file("/".join(bucket_and_key(uri)))
     except FileNotFoundError:

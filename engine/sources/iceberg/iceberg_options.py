@@ -31,25 +31,25 @@ def parts(spec: SourceSpec) -> list[str]:
 
 def faults(spec: SourceSpec) -> Iterator[SpecFault]:
     yield from _name_faults(spec)
-    said = spec.settings
-    if all(key in said for key in STARTS):
+    settings = spec.settings
+    if all(key in settings for key in STARTS):
         message = "'starting_timestamp' and 'starting_snapshot' exclude each other"
         yield SpecFault(("starting_snapshot",), message, "Remove one of them.", "setting-conflict", at_key=True)
-    if "starting_timestamp" in said and starting_milliseconds(said) is None:
-        message = f"'{said['starting_timestamp']}' is not a timestamp"
+    if "starting_timestamp" in settings and starting_milliseconds(settings) is None:
+        message = f"'{settings['starting_timestamp']}' is not a timestamp"
         yield SpecFault(
             ("starting_timestamp",),
             message,
             "Write '2024-05-01 10:00:00' (UTC), or add an offset: '2024-05-01 10:00:00+02:00'.",
         )
-    if "starting_snapshot" in said and not str(said["starting_snapshot"]).isdecimal():
-        message = f"'{said['starting_snapshot']}' is not a snapshot id"
+    if "starting_snapshot" in settings and not str(settings["starting_snapshot"]).isdecimal():
+        message = f"'{settings['starting_snapshot']}' is not a snapshot id"
         yield SpecFault(("starting_snapshot",), message, "Write its number: select snapshot_id from <table>.snapshots.")
-    if said.get("on_upstream_delete", "fail") not in _DELETES:
-        message = f"'on_upstream_delete' cannot be '{said['on_upstream_delete']}'"
+    if settings.get("on_upstream_delete", "fail") not in _DELETES:
+        message = f"'on_upstream_delete' cannot be '{settings['on_upstream_delete']}'"
         yield SpecFault(("on_upstream_delete",), message, f"Allowed: {', '.join(_DELETES)}.")
     for key in _OF_STREAMS if spec.stream is False else ():
-        if key in said:
+        if key in settings:
             message = f"'{key}' is for streams, but '{spec.name}' has stream: false"
             yield SpecFault((key,), message, "Remove one of them.", "setting-conflict", at_key=True)
     if spec.timezone:
@@ -63,13 +63,13 @@ def _name_faults(spec: SourceSpec) -> Iterator[SpecFault]:
         message = f"source '{spec.name}' has no 'table'"
         yield SpecFault(("table",), message, "Add 'table: <namespace>.<name>'.", "missing-key")
         return
-    said, names = spec.settings["table"], parts(spec)
+    table, names = spec.settings["table"], parts(spec)
     if _SELECTOR.fullmatch(names[-1]):
-        message = f"'{said}' names a branch, tag or snapshot: a stream of it would silently read main"
+        message = f"'{table}' names a branch, tag or snapshot: a stream of it would silently read main"
         hint = "Set the table itself; 'starting_snapshot' and 'starting_timestamp' set where a stream starts."
         yield SpecFault(("table",), message, hint, "not-supported")
     elif len(names) < _LEAST_PARTS or not all(names):
-        message = f"'{said}' is not a table name"
+        message = f"'{table}' is not a table name"
         yield SpecFault(("table",), message, "Write <namespace>.<name>, in the catalog of the target.")
 
 
@@ -86,9 +86,9 @@ def _option_faults(spec: SourceSpec) -> Iterator[SpecFault]:
             message = f"the option '{key}' is for changelogs, which are not supported"
             yield SpecFault(("options", key), message, "Remove it.", "not-supported", at_key=True)
         elif key.lower() == "path":
-            message = "the option 'path' is set by the engine"
-            yield SpecFault(("options", key), message, "Write 'table:' beside 'format:'.", at_key=True)
+            message = "the option 'path' is set by Headrace"
+            yield SpecFault(("options", key), message, "Write 'table:' next to 'format:'.", at_key=True)
         elif key.lower().startswith(_STREAMING):
-            message = f"the option '{key}' is set by the engine"
+            message = f"the option '{key}' is set by Headrace"
             hint = "Remove it; 'starting_timestamp', 'starting_snapshot' and 'on_upstream_delete' are keys."
             yield SpecFault(("options", key), message, hint, at_key=True)

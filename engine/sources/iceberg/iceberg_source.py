@@ -20,10 +20,10 @@ from engine.lake.lake_reader import Lake, TableColumn
 from engine.lake.table_facts import TableFacts
 from engine.relations import quoted
 from engine.schema import ValueForm
-from engine.sources.answers import TABLE, Answers, ColumnsBy, KnownNow, StreamIdentity
 from engine.sources.iceberg import iceberg_options, snapshot_history
 from engine.sources.iceberg.snapshot_history import SKIP_DELETES, Start, changed_columns, table_stream
 from engine.sources.spec import ORIGIN, Place, Resumption, SourceSpec, SpecFault, begun_at, starting_milliseconds
+from engine.sources.traits import TABLE, ColumnsBy, KnownNow, SourceTraits, StreamIdentity
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -80,10 +80,10 @@ def facts(spec: SourceSpec, place: Place) -> TableFacts:
     Raises:
         SetupError: `source-table`, there is none; `catalog-unusable`.
     """
-    found = _lake(place).table(*table_parts(spec, place)[1:])
-    if found is None:
+    table = _lake(place).table(*table_parts(spec, place)[1:])
+    if table is None:
         raise _missing(spec, place)
-    return found
+    return table
 
 
 def _lake(place: Place) -> Lake:
@@ -95,9 +95,9 @@ def _lake(place: Place) -> Lake:
 def _missing(spec: SourceSpec, place: Place) -> SetupError:
     _, schema, _ = table_parts(spec, place)
     message = f"the table {full_name(spec, place)} of source '{spec.name}' does not exist"
-    known = _lake(place).names(schema)
-    there = f"'{schema}' has {', '.join(sorted(known)[:10])}" if known else f"'{schema}' has no tables"
-    return SetupError("source-table", message, f"Correct 'table', or create it first; {there}.")
+    tables = _lake(place).names(schema)
+    existing_tables = f"'{schema}' has {', '.join(sorted(tables)[:10])}" if tables else f"'{schema}' has no tables"
+    return SetupError("source-table", message, f"Correct 'table', or create it first; {existing_tables}.")
 
 
 def check(spec: SourceSpec, place: Place) -> None:
@@ -119,10 +119,10 @@ def columns_now(spec: SourceSpec, place: Place) -> tuple[TableColumn, ...]:
     Raises:
         SetupError: `source-table`; `catalog-unusable`.
     """
-    found = _lake(place).columns(*table_parts(spec, place)[1:])
-    if found is None:
+    columns = _lake(place).columns(*table_parts(spec, place)[1:])
+    if columns is None:
         raise _missing(spec, place)
-    return found
+    return columns
 
 
 def committed_at(spec: SourceSpec, place: Place) -> datetime | None:
@@ -142,11 +142,11 @@ def start(spec: SourceSpec, table: TableFacts) -> Start | None:
     Raises:
         StateError: `upstream-history` if the table does not know (any more) what was committed from then on.
     """
-    said = spec.settings
-    if "starting_timestamp" in said:
-        return snapshot_history.from_time(spec.name, table, starting_milliseconds(said))
-    if "starting_snapshot" in said:
-        return snapshot_history.from_snapshot(spec.name, table, int(said["starting_snapshot"]))
+    settings = spec.settings
+    if "starting_timestamp" in settings:
+        return snapshot_history.from_time(spec.name, table, starting_milliseconds(settings))
+    if "starting_snapshot" in settings:
+        return snapshot_history.from_snapshot(spec.name, table, int(settings["starting_snapshot"]))
     return None
 
 
@@ -186,13 +186,13 @@ def as_declared(frame: DataFrame, spec: SourceSpec, place: Place) -> DataFrame:
     from pyspark.sql.types import StructType
 
     if spec.schema:
-        wanted: Any = StructType.fromDDL(spec.schema)
+        declared_struct: Any = StructType.fromDDL(spec.schema)
         have = {field.name.lower(): field.dataType for field in frame.schema.fields}
         wrong = [
             f"{field.name} {field.dataType.simpleString()}: "
-            + (f"the table has {found.simpleString()}" if found else "the table has no such column")
-            for field in wanted.fields
-            if not _holds(field.dataType, found := have.get(field.name.lower()))
+            + (f"the table has {table_type.simpleString()}" if table_type else "the table has no such column")
+            for field in declared_struct.fields
+            if not _holds(field.dataType, table_type := have.get(field.name.lower()))
         ]
         if wrong:
             message = (
@@ -200,24 +200,24 @@ def as_declared(frame: DataFrame, spec: SourceSpec, place: Place) -> DataFrame:
             )
             hint = f"'engine source inspect {spec.name}' prints the declaration with the columns of the table."
             raise RunError("source-columns", message, hint)
-        frame = frame.select(*(f.col(quoted(i.name)).cast(i.dataType).alias(i.name) for i in wanted.fields))
+        frame = frame.select(*(f.col(quoted(i.name)).cast(i.dataType).alias(i.name) for i in declared_struct.fields))
     table = f.lit(full_name(spec, place)).alias("table")
     return frame.select("*", f.struct(table).alias(ORIGIN))
 
 
-def _holds(wanted: Any, found: Any) -> bool:
+def _holds(declared_type: Any, table_type: Any) -> bool:
     from pyspark.sql.types import DecimalType
 
-    if found is None:
+    if table_type is None:
         return False
-    names = found.simpleString(), wanted.simpleString()
-    if isinstance(wanted, DecimalType) and isinstance(found, DecimalType):
-        return wanted.scale == found.scale and wanted.precision >= found.precision
+    names = table_type.simpleString(), declared_type.simpleString()
+    if isinstance(declared_type, DecimalType) and isinstance(table_type, DecimalType):
+        return declared_type.scale == table_type.scale and declared_type.precision >= table_type.precision
     return names[0] == names[1] or names in _WIDER
 
 
 def resume(
-    _: SparkSession, spec: SourceSpec, place: Place, known: Mapping[str, Any], __: Sequence[Mapping[str, Any]]
+    _: SparkSession, spec: SourceSpec, place: Place, stored_facts: Mapping[str, Any], __: Sequence[Mapping[str, Any]]
 ) -> Resumption:
     """Compare the columns of an undeclared table with those that were there at the last start.
 
@@ -230,8 +230,10 @@ def resume(
     if spec.schema:
         return Resumption()
     now = {column.name: column.type for column in columns_now(spec, place)}
-    if (changed := changed_columns(full_name(spec, place), "<model>", known.get("columns", {}), now)) is not None:
-        raise StateError.of((changed,))
+    if (
+        changed := changed_columns(full_name(spec, place), "<model>", stored_facts.get("columns", {}), now)
+    ) is not None:
+        raise StateError.from_diagnostics((changed,))
     return Resumption({"columns": now})
 
 
@@ -244,17 +246,17 @@ def _placed(spec: SourceSpec, place: Place) -> dict[str, str]:
 
 
 def _known_now(spec: SourceSpec, place: Place) -> KnownNow:
-    found, parts = facts(spec, place), table_parts(spec, place)
+    table, parts = facts(spec, place), table_parts(spec, place)
     columns = {} if spec.schema else {column.name: column.type for column in columns_now(spec, place)}
-    return KnownNow(table=found, parts=parts, columns=columns)
+    return KnownNow(table=table, parts=parts, columns=columns)
 
 
 def _described(spec: SourceSpec, place: Place) -> list[tuple[str, str, str]]:
     return [(column.name, column.type, column.doc) for column in columns_now(spec, place)]
 
 
-ANSWERS: Mapping[str, Answers] = {
-    "iceberg": Answers(
+TRAITS: Mapping[str, SourceTraits] = {
+    "iceberg": SourceTraits(
         is_table=True,
         columns_by=ColumnsBy.NAME,
         caseless=True,

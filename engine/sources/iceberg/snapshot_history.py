@@ -81,19 +81,19 @@ def from_snapshot(source: str, table: TableFacts, snapshot: int) -> Start:
     Raises:
         StateError: `upstream-history`, it is not in the table's history, or cannot be told from its neighbours.
     """
-    found = next((s for s in table.history if s.id == snapshot), None)
-    if found is None:
+    first_commit = next((s for s in table.history if s.id == snapshot), None)
+    if first_commit is None:
         message = f"'{source}' cannot start at snapshot {snapshot}: it is not in the history of the table"
         why = (
             "it was rolled back, or is on a branch"
             if snapshot in table.snapshots
             else "it has expired, or never existed"
         )
-        known = ", ".join(f"{s.id} ({time_of(s)})" for s in table.history[:3]) or "none"
-        raise StateError("upstream-history", f"{message} ({why})", f"The newest snapshots: {known}.")
-    if (chosen := first_read(table.history, found.at)) is None or chosen.id != snapshot:
-        raise StateError("upstream-history", tied(source, found), "Start at an earlier or a later snapshot.")
-    return Start(table.uuid, found.at)
+        newest_commits = ", ".join(f"{s.id} ({time_of(s)})" for s in table.history[:3]) or "none"
+        raise StateError("upstream-history", f"{message} ({why})", f"The newest snapshots: {newest_commits}.")
+    if (first_unread := first_read(table.history, first_commit.at)) is None or first_unread.id != snapshot:
+        raise StateError("upstream-history", tied(source, first_commit), "Start at an earlier or a later snapshot.")
+    return Start(table.uuid, first_commit.at)
 
 
 def tied(source: str, snapshot: SnapshotFacts) -> str:
@@ -129,7 +129,7 @@ def table_stream(
     name: str,
     start: Start | None,
     *,
-    begun: bool = False,
+    has_begun: bool = False,
     skip_deletes: bool = False,
     options: Mapping[str, str] | None = None,
 ) -> DataFrame:
@@ -139,17 +139,17 @@ def table_stream(
         session: that reads.
         name: of the table, with its catalog.
         start: where the stream begins; None: with the first commit that the table knows.
-        begun: the checkpoint is in the table. The time to begin from is left out then, because Iceberg measures
+        has_begun: the checkpoint is in the table. The time to begin from is left out then, because Iceberg measures
             the newest commit against it also when it continues (iceberg#10156).
         skip_deletes: snapshots that only delete are skipped.
         options: of Iceberg's reader.
     """
-    chosen = dict(options or {})
-    if start is not None and start.at is not None and not begun:
-        chosen[FROM] = str(start.at)
+    reader_options = dict(options or {})
+    if start is not None and start.at is not None and not has_begun:
+        reader_options[FROM] = str(start.at)
     if skip_deletes:
-        chosen[SKIP_DELETES] = "true"
-    frame = session.readStream.format("iceberg").options(**chosen).load(name)
+        reader_options[SKIP_DELETES] = "true"
+    frame = session.readStream.format("iceberg").options(**reader_options).load(name)
     if start is None or start.seed is None:
         return frame
     return _like(session.readStream.format("iceberg").load(start.seed), frame).union(frame)
@@ -159,10 +159,12 @@ def _like(seed: DataFrame, frame: DataFrame) -> DataFrame:
     """The seed with the columns that the table has by now; those that it got later are NULL in older rows."""
     from pyspark.sql import functions as f
 
-    known = set(seed.columns)
+    seed_columns = set(seed.columns)
     return seed.select(
         *(
-            f.col(quoted(field.name)) if field.name in known else f.lit(None).cast(field.dataType).alias(field.name)
+            f.col(quoted(field.name))
+            if field.name in seed_columns
+            else f.lit(None).cast(field.dataType).alias(field.name)
             for field in frame.schema.fields
         )
     )

@@ -51,40 +51,40 @@ class Cluster:
         Raises:
             SetupError: kafka-topic if one does not exist, kafka-denied if the user may not read one.
         """
-        wanted = self.jvm.java.util.ArrayList()
+        java_names = self.jvm.java.util.ArrayList()
         for name in names:
-            wanted.add(name)
+            java_names.add(name)
         # Who may describe a topic and not read it would learn that in the middle of a micro-batch.
         options = getattr(self.jvm, f"{_ADMIN}.DescribeTopicsOptions")().includeAuthorizedOperations(True)
-        futures = self.admin.describeTopics(wanted, options).topicNameValues()
-        found = {}
+        futures = self.admin.describeTopics(java_names, options).topicNameValues()
+        topics_by_name = {}
         for name in names:
             about = self._wait(futures.get(name), name)
             if not _reads(about.authorizedOperations()):
                 raise not_readable(self.connection, name)
             partitions = tuple(sorted(int(p.partition()) for p in about.partitions()))
-            found[name] = Topic(name, about.topicId().toString(), partitions)
-        return found
+            topics_by_name[name] = Topic(name, about.topicId().toString(), partitions)
+        return topics_by_name
 
     def offsets(
         self, topics: Iterable[Topic], *, first: bool, isolation: str = "read_uncommitted"
     ) -> dict[str, dict[int, int]]:
         """The first or the end offset of every partition, as consumers of an isolation level see them."""
         spec = getattr(self.jvm, f"{_ADMIN}.OffsetSpec")
-        asked = self.jvm.java.util.HashMap()
+        offset_specs = self.jvm.java.util.HashMap()
         keys = {}
         for topic in topics:
             for partition in topic.partitions:
                 key = self.jvm.org.apache.kafka.common.TopicPartition(topic.name, partition)
                 keys[topic.name, partition] = key
-                asked.put(key, spec.earliest() if first else spec.latest())
+                offset_specs.put(key, spec.earliest() if first else spec.latest())
         level = getattr(self.jvm.org.apache.kafka.common.IsolationLevel, isolation.upper())
-        answer = self.admin.listOffsets(asked, getattr(self.jvm, f"{_ADMIN}.ListOffsetsOptions")(level))
-        found: dict[str, dict[int, int]] = {}
+        listed_offsets = self.admin.listOffsets(offset_specs, getattr(self.jvm, f"{_ADMIN}.ListOffsetsOptions")(level))
+        offsets_by_topic: dict[str, dict[int, int]] = {}
         for (name, partition), key in keys.items():
-            offset = self._wait(answer.partitionResult(key), name).offset()
-            found.setdefault(name, {})[partition] = int(offset)
-        return found
+            offset = self._wait(listed_offsets.partitionResult(key), name).offset()
+            offsets_by_topic.setdefault(name, {})[partition] = int(offset)
+        return offsets_by_topic
 
     def _wait(self, future: Any, topic: str = "") -> Any:
         from py4j.protocol import Py4JJavaError

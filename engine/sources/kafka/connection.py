@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from engine.addresses import AddressError, kafka_server, listed
+from engine.addresses import AddressError, kafka_server, split_addresses
 from engine.errors import ProjectError, SetupError, near
 from engine.schema.target_keys import CONNECTION, SECURITY
 
@@ -96,7 +96,7 @@ def consumer_faults(options: Mapping[str, Any]) -> Iterator[tuple[str, str, str]
         if not key.startswith(PREFIX):
             yield key, f"unknown option '{key}'", f"Options of the Kafka client begin with '{PREFIX}'"
         elif bare in _OF_SPARK:
-            yield key, f"the option '{bare}' of the client is set by the engine", _OF_SPARK[bare]
+            yield key, f"the option '{bare}' of the client is set by Headrace", _OF_SPARK[bare]
         elif bare.startswith(("ssl.", "sasl.", "security.")):
             yield key, f"the option '{bare}' is a security setting", "Write it under 'security:' of the connection."
         elif bare not in CONSUMER:
@@ -140,7 +140,7 @@ def _key_faults(settings: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _servers(value: Any) -> tuple[tuple[tuple[str, int], ...], list[str]]:
-    texts = listed(value)
+    texts = split_addresses(value)
     servers, faults = [], []
     for text in texts:
         try:

@@ -11,10 +11,12 @@ from engine.schema import ValueForm
 from engine.schema.format_keys import KAFKA_KEYS
 from engine.sources.kafka.connection import PREFIX, consumer_faults
 from engine.sources.spec import SourceSpec, SpecFault, reader_faults, starting_milliseconds
-from engine.sources.values import VALUE_FORMATS, value_format
+from engine.sources.values import VALUE_FORMATS
+from engine.sources.values.declared_value import value_faults, value_of
 from engine.spark_options import KAFKA
 
 KEYS: Mapping[str, ValueForm] = KAFKA_KEYS.forms
+TOMBSTONE_POLICIES = next(key.choices for key in KAFKA_KEYS.keys if key.name == "on_tombstone")
 TOPICS = ("topic", "topics", "topic_pattern", "assign")
 STARTS = ("starting_offsets", "starting_timestamp")
 # Options of Spark's reader that are not keys here.
@@ -36,14 +38,15 @@ Offsets = Mapping[str, Mapping[int, int]]
 
 
 def faults(spec: SourceSpec) -> Iterator[SpecFault]:
-    said = spec.settings
+    settings = spec.settings
     yield from _topic_faults(spec)
-    if not said.get("connection"):
+    if not settings.get("connection"):
         hint = "Add 'connection: main', with a name of the target's 'connections:'."
         yield SpecFault(("connection",), f"source '{spec.name}' has no 'connection'", hint, "missing-key")
-    yield from _value_faults(spec)
-    yield from _start_faults(said)
-    if spec.stream is False and "max_offsets_per_trigger" in said:
+    yield from value_faults(spec, VALUE_FORMATS)
+    yield from _tombstone_faults(spec)
+    yield from _start_faults(settings)
+    if spec.stream is False and "max_offsets_per_trigger" in settings:
         hint = "Remove it: 'stream: false' reads everything at once."
         yield SpecFault(
             ("max_offsets_per_trigger",), "'max_offsets_per_trigger' is for streams", hint, "setting-conflict", True
@@ -52,12 +55,12 @@ def faults(spec: SourceSpec) -> Iterator[SpecFault]:
 
 
 def _topic_faults(spec: SourceSpec) -> Iterator[SpecFault]:
-    said = [key for key in TOPICS if key in spec.settings]
-    if not said:
+    topic_keys = [key for key in TOPICS if key in spec.settings]
+    if not topic_keys:
         hint = f"Write one of {', '.join(TOPICS)}."
         yield SpecFault(("topic",), f"source '{spec.name}' has no 'topic'", hint, "missing-key")
-    for extra in said[1:]:
-        message = f"'{said[0]}' and '{extra}' exclude each other"
+    for extra in topic_keys[1:]:
+        message = f"'{topic_keys[0]}' and '{extra}' exclude each other"
         yield SpecFault((extra,), message, "Keep one of them.", "setting-conflict", at_key=True)
     for key in ("topic", "topics"):
         value = spec.settings.get(key, ())
@@ -78,78 +81,45 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value >= 0
 
 
-def value_of(spec: SourceSpec) -> dict[str, Any]:
-    said = spec.settings.get("value")
-    said = {"format": said} if isinstance(said, str) else said
-    return {"format": "json", **said} if isinstance(said, dict) else {"format": "json"}
+def _tombstone_faults(spec: SourceSpec) -> Iterator[SpecFault]:
+    policy = spec.settings.get("on_tombstone", TOMBSTONE_POLICIES[0])
+    if policy == "bad_record" and value_of(spec)["format"] == "debezium":
+        message = (
+            "'on_tombstone: bad_record' cannot be combined with format 'debezium', which sends one after each delete"
+        )
+        yield SpecFault(("on_tombstone",), message, "Remove it.", "setting-conflict")
+    if policy == "delete":
+        message = "'on_tombstone: delete' is not supported in this version"
+        hint = "For a topic of Debezium, write value: {format: debezium, key: [id]}, which deletes rows."
+        yield SpecFault(("on_tombstone",), message, hint, "not-supported")
+    elif policy not in TOMBSTONE_POLICIES:
+        message = f"'on_tombstone' cannot be '{policy}'"
+        yield SpecFault(("on_tombstone",), message, f"Allowed: {', '.join(TOMBSTONE_POLICIES)}.")
 
 
-def _value_faults(spec: SourceSpec) -> Iterator[SpecFault]:
-    said = spec.settings.get("value")
-    if said is not None and not isinstance(said, (dict, str)):
-        yield SpecFault(("value",), "'value' must be a mapping", "Write value: {format: json}.", "wrong-type")
-        return
-    value = value_of(spec)
-    form = value_format(value["format"])
-    if form is None:
-        message = f"'{value['format']}' is not a value format"
-        yield SpecFault(("value", "format"), message, near(str(value["format"]), VALUE_FORMATS))
-        return
-    known = tuple(form.KEYS)
-    for key in value:
-        if key not in known:
-            message = f"a value of format '{value['format']}' has no key '{key}'"
-            yield SpecFault(("value", key), message, near(key, known), "unknown-key", at_key=True)
-        elif key != "format" and not _has_form(value[key], form.KEYS[key]):
-            yield SpecFault(("value", key), f"'{key}' must be {_FORMS[form.KEYS[key]]}", "", "wrong-type")
-            return
-    yield from form.faults(spec, value)
-
-
-_FORMS = {
-    ValueForm.TEXT: "text", ValueForm.PATH: "text", ValueForm.DURATION: "text", ValueForm.INTEGER: "a whole number",
-    ValueForm.BOOLEAN: "true or false", ValueForm.MAPPING: "a mapping", ValueForm.TEXTS: "a list",
-    ValueForm.TREE: "a mapping",
-}  # fmt: skip
-
-
-def _has_form(value: Any, form: ValueForm) -> bool:
-    match form:
-        case ValueForm.INTEGER:
-            return _is_number(value)
-        case ValueForm.BOOLEAN:
-            return isinstance(value, bool)
-        case ValueForm.MAPPING:
-            return isinstance(value, dict)
-        case ValueForm.TEXTS:
-            return isinstance(value, (str, list))
-        case ValueForm.TREE:
-            return True
-        case _:
-            return isinstance(value, (str, int, float)) and not isinstance(value, bool)
-
-
-def _start_faults(said: Mapping[str, Any]) -> Iterator[SpecFault]:
-    if all(key in said for key in STARTS):
+def _start_faults(settings: Mapping[str, Any]) -> Iterator[SpecFault]:
+    if all(key in settings for key in STARTS):
         message = "'starting_offsets' and 'starting_timestamp' exclude each other"
         yield SpecFault((STARTS[1],), message, "Keep one of them.", "setting-conflict", at_key=True)
-    if STARTS[0] in said and _offsets(said) is None:
+    if STARTS[0] in settings and _offsets(settings) is None:
         yield SpecFault((STARTS[0],), "'starting_offsets' cannot be read", _OFFSETS)
-    if STARTS[1] in said and starting_milliseconds(said) is None:
+    if STARTS[1] in settings and starting_milliseconds(settings) is None:
         hint = "Write it as 2024-05-01 10:00:00 (UTC) or 2024-05-01T10:00:00+02:00."
-        yield SpecFault((STARTS[1],), f"'{said[STARTS[1]]}' is not a timestamp", hint)
+        yield SpecFault((STARTS[1],), f"'{settings[STARTS[1]]}' is not a timestamp", hint)
 
 
 def _option_faults(spec: SourceSpec) -> Iterator[SpecFault]:
     client = {key: value for key, value in spec.options.items() if not is_reader_option(key)}
     yield from reader_faults(spec, KAFKA, "the kafka reader", reserved={key.lower() for key in client})
     for key, message, hint in consumer_faults(client):
-        known = near(key, (*READER_OPTIONS, *KEYS)) if not key.startswith(PREFIX) else ""
+        suggestion = near(key, (*READER_OPTIONS, *KEYS)) if not key.startswith(PREFIX) else ""
         if key.lower() in _SET_HERE:
-            yield SpecFault(("options", key), f"the option '{key}' is set by the engine", _key_of(key), at_key=True)
+            yield SpecFault(("options", key), f"the option '{key}' is set by Headrace", _key_of(key), at_key=True)
             continue
         code = "bad-value" if key.startswith(PREFIX) else "unknown-option"
-        yield SpecFault(("options", key), message, known if known.startswith("Did") else hint, code, at_key=True)
+        yield SpecFault(
+            ("options", key), message, suggestion if suggestion.startswith("Did") else hint, code, at_key=True
+        )
 
 
 def is_reader_option(name: str) -> bool:
@@ -160,7 +130,7 @@ def is_reader_option(name: str) -> bool:
 def _key_of(option: str) -> str:
     keys = {key.replace("_", ""): key for key in KEYS} | {"subscribe": "topic", "subscribepattern": "topic_pattern"}
     key = keys.get(option.lower())
-    return f"Write '{key}:' beside 'format:'." if key else "Remove it."
+    return f"Write '{key}:' next to 'format:'." if key else "Remove it."
 
 
 def starting_offsets(spec: SourceSpec) -> str | Offsets:
@@ -168,27 +138,27 @@ def starting_offsets(spec: SourceSpec) -> str | Offsets:
     return _offsets(spec.settings) or "earliest"
 
 
-def _offsets(said: Mapping[str, Any]) -> str | Offsets | None:
+def _offsets(settings: Mapping[str, Any]) -> str | Offsets | None:
     """None if they cannot be read."""
-    value = said.get("starting_offsets")
+    value = settings.get("starting_offsets")
     if value is None or isinstance(value, str):
         return None if value is not None and value not in _WORDS else value or "earliest"
     if not isinstance(value, dict) or not value:
         return None
     if all(isinstance(inner, dict) for inner in value.values()):
         by_topic = {str(topic): _partitions(inner) for topic, inner in value.items()}
-    elif "topic" in said:
-        by_topic = {said["topic"]: _partitions(value)}
+    elif "topic" in settings:
+        by_topic = {settings["topic"]: _partitions(value)}
     else:
         return None
     return {topic: read for topic, read in by_topic.items() if read} if all(by_topic.values()) else None
 
 
 def _partitions(value: Mapping[Any, Any]) -> dict[int, int] | None:
-    found = {}
+    offsets = {}
     for partition, offset in value.items():
         number = _WORDS.get(offset, offset) if isinstance(offset, str) else offset
         if not _PARTITION.fullmatch(str(partition)) or not (_is_number(number) or number in {_FIRST, _LAST}):
             return None
-        found[int(partition)] = int(number)
-    return found or None
+        offsets[int(partition)] = int(number)
+    return offsets or None

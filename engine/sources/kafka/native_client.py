@@ -61,7 +61,7 @@ class ClusterOffsets:
 
 
 def ask(
-    addresses: str, security: Mapping[str, Any], wanted: Mapping[str, Sequence[str]]
+    addresses: str, security: Mapping[str, Any], topics_by_level: Mapping[str, Sequence[str]]
 ) -> dict[str, ClusterOffsets] | None:
     """Ask brokers for topics, all at once, by isolation level; None: it cannot be known this way."""
     with _client(addresses, security) as questions:
@@ -72,7 +72,7 @@ def ask(
 
         spec: Any = OffsetSpec
         try:
-            return _asked(questions, addresses, spec.earliest(), spec.latest(), wanted)
+            return _ask_offsets(questions, addresses, spec.earliest(), spec.latest(), topics_by_level)
         except (KafkaException, TimeoutError, ValueError):
             questions.failed = True
     return None
@@ -112,10 +112,10 @@ def _opened(addresses: str, security: Mapping[str, Any]) -> Questions | None:
         return None
 
 
-def _client_settings(addresses: str, security: Mapping[str, Any], heard: Callable[[Any], None]) -> dict[str, Any]:
+def _client_settings(addresses: str, security: Mapping[str, Any], on_error: Callable[[Any], None]) -> dict[str, Any]:
     """Return the settings of a client; `heard` gets the errors that it meets outside of calls."""
     return {
-        "bootstrap.servers": addresses, "client.id": "headrace", "log_level": 0, "error_cb": heard,
+        "bootstrap.servers": addresses, "client.id": "headrace", "log_level": 0, "error_cb": on_error,
         **{option: str(security[key]) for key, option in _SECURITY.items() if security.get(key)},
     }  # fmt: skip
 
@@ -135,7 +135,7 @@ def assigned_consumer(addresses: str, security: Mapping[str, Any], options: Mapp
 
 
 def ends(
-    addresses: str, security: Mapping[str, Any], wanted: Mapping[str, Sequence[str]]
+    addresses: str, security: Mapping[str, Any], topics_by_level: Mapping[str, Sequence[str]]
 ) -> dict[str, dict[str, TopicOffsets]] | None:
     """Ask where topics end, by isolation level; their first offsets are left out. The parameters are those of `ask`."""
     with _client(addresses, security) as questions:
@@ -146,16 +146,17 @@ def ends(
 
         spec: Any = OffsetSpec
         try:
-            found = _known(questions, wanted)
+            topics = _recent_topics(questions, topics_by_level)
             latest = {
-                level: _listed(questions, found, level, names, spec.latest())() for level, names in wanted.items()
+                level: _listed(questions, topics, level, names, spec.latest())()
+                for level, names in topics_by_level.items()
             }
         except (KafkaException, TimeoutError, ValueError):
             questions.failed = True
             return None
     return {
-        level: {name: TopicOffsets(_id(found[name].topic_id), {}, latest[level][name]) for name in names}
-        for level, names in wanted.items()
+        level: {name: TopicOffsets(_id(topics[name].topic_id), {}, latest[level][name]) for name in names}
+        for level, names in topics_by_level.items()
     }
 
 
@@ -165,11 +166,11 @@ class Questions:
 
     admin: Any
     rejected: Sequence[str]
-    known: dict[str, Any] = field(default_factory=dict)
-    known_at: float = 0.0
+    recent_topics: dict[str, Any] = field(default_factory=dict)
+    described_at: float = 0.0
     failed: bool = False
 
-    def answer(self, future: Future[Any]) -> Any:
+    def wait_for(self, future: Future[Any]) -> Any:
         """The answer of a call.
 
         Raises:
@@ -184,25 +185,25 @@ class Questions:
         return future.result()
 
 
-def _known(questions: Questions, wanted: Mapping[str, Sequence[str]]) -> dict[str, Any]:
+def _recent_topics(questions: Questions, topics_by_level: Mapping[str, Sequence[str]]) -> dict[str, Any]:
     """Topics as they are, or were some seconds ago."""
     now = time.monotonic()
-    missing = any(name not in questions.known for names in wanted.values() for name in names)
-    if missing or now - questions.known_at >= _DESCRIBED_SECONDS:
-        questions.known, questions.known_at = _described(questions, wanted)(), now
-    return questions.known
+    missing = any(name not in questions.recent_topics for names in topics_by_level.values() for name in names)
+    if missing or now - questions.described_at >= _DESCRIBED_SECONDS:
+        questions.recent_topics, questions.described_at = _described(questions, topics_by_level)(), now
+    return questions.recent_topics
 
 
-def _described(questions: Questions, wanted: Mapping[str, Sequence[str]]) -> Callable[[], dict[str, Any]]:
+def _described(questions: Questions, topics_by_level: Mapping[str, Sequence[str]]) -> Callable[[], dict[str, Any]]:
     from confluent_kafka import TopicCollection
 
-    names = sorted({name for some in wanted.values() for name in some})
+    names = sorted({name for some in topics_by_level.values() for name in some})
     described = questions.admin.describe_topics(
         TopicCollection(names), include_authorized_operations=True, request_timeout=_PATIENCE_SECONDS
     )
 
     def answers() -> dict[str, Any]:
-        topics = {name: questions.answer(future) for name, future in described.items()}
+        topics = {name: questions.wait_for(future) for name, future in described.items()}
         for name, topic in topics.items():
             # Brokers before 2.3 do not say. Java's client explains what forbids it.
             operations = topic.authorized_operations
@@ -214,11 +215,11 @@ def _described(questions: Questions, wanted: Mapping[str, Sequence[str]]) -> Cal
 
 
 def _listed(
-    questions: Questions, found: Mapping[str, Any], isolation: str, names: Sequence[str], spec: Any
+    questions: Questions, topics: Mapping[str, Any], isolation: str, names: Sequence[str], spec: Any
 ) -> Callable[[], dict[str, dict[int, int]]]:
     from confluent_kafka import IsolationLevel, TopicPartition
 
-    partitions = [TopicPartition(name, p.id) for name in names for p in found[name].partitions]
+    partitions = [TopicPartition(name, p.id) for name in names for p in topics[name].partitions]
     futures = questions.admin.list_offsets(
         dict.fromkeys(partitions, spec),
         isolation_level=IsolationLevel[isolation.upper()],
@@ -228,35 +229,35 @@ def _listed(
     def answers() -> dict[str, dict[int, int]]:
         offsets: dict[str, dict[int, int]] = {name: {} for name in names}
         for partition, future in sorted(futures.items(), key=lambda item: item[0].partition):
-            offsets[partition.topic][partition.partition] = int(questions.answer(future).offset)
+            offsets[partition.topic][partition.partition] = int(questions.wait_for(future).offset)
         return offsets
 
     return answers
 
 
-def _asked(
-    questions: Questions, addresses: str, earliest: Any, latest: Any, wanted: Mapping[str, Sequence[str]]
+def _ask_offsets(
+    questions: Questions, addresses: str, earliest: Any, latest: Any, topics_by_level: Mapping[str, Sequence[str]]
 ) -> dict[str, ClusterOffsets]:
     asked_at = time.monotonic()
     cluster = questions.admin.describe_cluster(request_timeout=_PATIENCE_SECONDS)
-    found = _described(questions, wanted)()
+    described_topics = _described(questions, topics_by_level)()
     # All at once: each answer is a way to the brokers and back.
     listed = {
         isolation: (
-            _listed(questions, found, isolation, topics, earliest),
-            _listed(questions, found, isolation, topics, latest),
-            _listed(questions, found, _ALL, topics, latest) if isolation != _ALL else None,
+            _listed(questions, described_topics, isolation, topics, earliest),
+            _listed(questions, described_topics, isolation, topics, latest),
+            _listed(questions, described_topics, _ALL, topics, latest) if isolation != _ALL else None,
         )
-        for isolation, topics in wanted.items()
+        for isolation, topics in topics_by_level.items()
     }
-    identity = str(questions.answer(cluster).cluster_id or "")
+    identity = str(questions.wait_for(cluster).cluster_id or "")
     answers = {}
     for isolation, (earliest_now, latest_now, written_now) in listed.items():
         first, end = earliest_now(), latest_now()
         written = written_now() if written_now is not None else end
         topics_now = {
-            name: TopicOffsets(_id(found[name].topic_id), first[name], end[name], written[name])
-            for name in wanted[isolation]
+            name: TopicOffsets(_id(described_topics[name].topic_id), first[name], end[name], written[name])
+            for name in topics_by_level[isolation]
         }
         answers[isolation] = ClusterOffsets(identity, topics_now, addresses, asked_at)
     return answers
@@ -264,6 +265,6 @@ def _asked(
 
 def _id(uuid: Any) -> str:
     """An id as Java's client writes it."""
-    both = (uuid.get_most_significant_bits(), uuid.get_least_significant_bits())
-    octets = b"".join((bits % 2**64).to_bytes(8, "big") for bits in both)
+    halves = (uuid.get_most_significant_bits(), uuid.get_least_significant_bits())
+    octets = b"".join((bits % 2**64).to_bytes(8, "big") for bits in halves)
     return base64.urlsafe_b64encode(octets).decode().rstrip("=")

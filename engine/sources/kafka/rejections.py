@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from engine.errors import SetupError
-from engine.secrets import scrub
+from engine.secrets.scrubber import scrub
 from engine.sources.kafka.connection import Connection, reach
 
 PATIENCE_SECONDS = 20
@@ -37,8 +37,8 @@ class Cause:
 
 
 def rejection(connection: Connection, causes: Sequence[Cause], topic: str = "") -> SetupError:
-    gone = _unreachable(connection, {cause.kind for cause in causes})
-    code, message, hint = gone or _described(connection, causes, topic)
+    unreachable = _unreachable(connection, {cause.kind for cause in causes})
+    code, message, hint = unreachable or _described(connection, causes, topic)
     return SetupError(code, scrub(message), hint)
 
 
@@ -63,8 +63,8 @@ def _described(connection: Connection, causes: Sequence[Cause], topic: str) -> t
         # A broker that hangs rejects nobody; one that speaks another protocol than the client does.
         return "kafka-rejected" if connection.options else "kafka-unreachable", message, hint
     if any(kind.endswith("AuthorizationException") for kind in kinds):
-        found = not_readable(connection, topic).diagnostic
-        return found.code, found.message, found.hint
+        diagnostic = not_readable(connection, topic).diagnostic
+        return diagnostic.code, diagnostic.message, diagnostic.hint
     if kinds & {"SaslAuthenticationException", "UnsupportedSaslMechanismException"}:
         return _login(connection, brokers, causes)
     if "InvalidConfigurationException" in kinds:
@@ -82,8 +82,8 @@ def _unreachable(connection: Connection, kinds: set[str]) -> tuple[str, str, str
     try:
         reach(connection, _LOOK_SECONDS)
     except SetupError as error:
-        found = error.diagnostic
-        return found.code, found.message, found.hint
+        diagnostic = error.diagnostic
+        return diagnostic.code, diagnostic.message, diagnostic.hint
     return None
 
 
@@ -97,9 +97,9 @@ def _login(connection: Connection, brokers: str, causes: Sequence[Cause]) -> tup
 
 
 def _configuration(connection: Connection, causes: Sequence[Cause]) -> tuple[str, str, str]:
-    said = _deepest(causes)
-    message = f"'security' of the connection '{connection.name}' has a certificate or key that cannot be read: {said}"
-    if "PBES2" in said:
+    reason = _deepest(causes)
+    message = f"'security' of the connection '{connection.name}' has a certificate or key that cannot be read: {reason}"
+    if "PBES2" in reason:
         # Java 17 reads keys that are encrypted by PKCS #12's older schemes only.
         hint = "Encrypt the key so that Java 17 reads it: openssl pkcs8 -topk8 -v1 PBE-SHA1-3DES -in key.pem"
     else:
@@ -108,39 +108,39 @@ def _configuration(connection: Connection, causes: Sequence[Cause]) -> tuple[str
 
 
 def _handshake(connection: Connection, brokers: str, causes: Sequence[Cause]) -> tuple[str, str, str]:
-    said = _deepest(causes)
+    reason = _deepest(causes)
     texts = " ".join(cause.text for cause in causes)
     kinds = {cause.kind for cause in causes}
     certificate = f"the certificate of {brokers}"
     if kinds & {"CertificateExpiredException", "CertificateNotYetValidException"}:
         when = "has expired" if "CertificateExpiredException" in kinds else "is not valid yet"
         hint = "Have the brokers' certificate renewed; if it is valid, correct this machine's clock or 'ca'."
-        return "kafka-certificate", f"{certificate} {when} ({said})", hint
+        return "kafka-certificate", f"{certificate} {when} ({reason})", hint
     if _OTHER_HOST.search(texts):
         hint = (
             "Write the name that is in the certificate in 'bootstrap_servers' (and in the brokers' "
             "advertised.listeners), or have a certificate issued for this one."
         )
-        return "kafka-certificate", f"{certificate} is for another host ({said})", hint
+        return "kafka-certificate", f"{certificate} is for another host ({reason})", hint
     if "PKIX path" in texts or "SunCertPathBuilderException" in kinds:
         hint = (
             "Set 'ca' under 'security:' of the connection to the PEM text of that authority: "
             'export KAFKA_CA="$(cat ca.pem)", ca: "{{ env_var(\'KAFKA_CA\') }}"'
         )
-        known = "that of 'ca'" if connection.options.get("ssl.truststore.certificates") else "one that Java knows"
-        return "kafka-certificate", f"{certificate} is signed by another authority than {known}", hint
+        trusted = "the one in 'ca'" if connection.options.get("ssl.truststore.certificates") else "one that Java knows"
+        return "kafka-certificate", f"{certificate} is signed by another authority than {trusted}", hint
     if _ALERT.search(texts):
-        return _of_client(connection, brokers, said)
+        return _of_client(connection, brokers, reason)
     hint = "Check that 'security' of the connection matches the brokers' listener."
-    return "kafka-certificate", f"no TLS connection to {brokers}: {said}", hint
+    return "kafka-certificate", f"no TLS connection to {brokers}: {reason}", hint
 
 
-def _of_client(connection: Connection, brokers: str, said: str) -> tuple[str, str, str]:
+def _of_client(connection: Connection, brokers: str, reason: str) -> tuple[str, str, str]:
     if _CLIENT_CERTIFICATE in connection.options:
-        message = f"{brokers} do not accept the certificate of the client ({said})"
+        message = f"{brokers} do not accept the certificate of the client ({reason})"
         hint = "Have 'certificate' under 'security:' of the connection signed by an authority that the brokers trust."
     else:
-        message = f"{brokers} ask for a certificate of the client ({said})"
+        message = f"{brokers} ask for a certificate of the client ({reason})"
         hint = "Set 'certificate' and 'key' under 'security:' of the connection, both PEM texts."
     return "kafka-certificate", message, hint
 

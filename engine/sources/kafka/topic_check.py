@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from engine.errors import Diagnostic, Level, StateError
-from engine.sources.inferred_types import as_strings, kept, no_arrays
+from engine.sources.inferred_types import as_strings, fit_types, no_arrays
 from engine.sources.kafka.kafka_options import starting_offsets
 from engine.sources.spec import BAD, Resumption, SourceSpec
 
@@ -52,31 +52,35 @@ Stand = Mapping[str, Mapping[int, int]]
 
 
 def resume(
-    spec: SourceSpec, cluster: Cluster, topics: Mapping[str, Topic], known: Mapping[str, Any], stands: Sequence[Stand]
+    spec: SourceSpec,
+    cluster: Cluster,
+    topics: Mapping[str, Topic],
+    stored_facts: Mapping[str, Any],
+    stands: Sequence[Stand],
 ) -> Resumption:
     """Compare the cluster with what a stream knew of it.
 
     Raises:
         StateError: source-changed, source-replaced, source-shrunk or source-gap.
     """
-    said, identity = _start(spec), cluster.id()
-    _check_cluster(spec, known, identity, cluster.addresses)
+    start, identity = _start(spec), cluster.id()
+    _check_cluster(spec, stored_facts, identity, cluster.addresses)
     ids = {topic.name: topic.id for topic in topics.values()}
     stand = _merged(stands, topics)
-    if not known and not stand:
+    if not stored_facts and not stand:
         return Resumption(remembered(spec, ids, identity))
-    _check_left_out(spec, known.get("topics", {}), topics, cluster)
-    _check_ids(spec, known.get("topics", {}), topics)
-    notes: list[Diagnostic] = [*_start_notes(spec, known, said), *_new_topics(spec, known, topics)]
-    there = [topic for topic in topics.values() if topic.name in stand]
-    if there:
-        ends = cluster.offsets(there, first=False)
-        firsts = cluster.offsets(there, first=True)
+    _check_left_out(spec, stored_facts.get("topics", {}), topics, cluster)
+    _check_ids(spec, stored_facts.get("topics", {}), topics)
+    notes: list[Diagnostic] = [*_start_notes(spec, stored_facts, start), *_new_topics(spec, stored_facts, topics)]
+    present_topics = [topic for topic in topics.values() if topic.name in stand]
+    if present_topics:
+        ends = cluster.offsets(present_topics, first=False)
+        firsts = cluster.offsets(present_topics, first=True)
         _check_ends(spec, stand, ends)
         notes += _gaps(spec, stand, firsts)
     # A topic that is gone for now and comes back is still the one, or another one.
-    kept = {**known.get("topics", {}), **ids}
-    return Resumption(remembered(spec, kept, identity), tuple(notes))
+    known_ids = {**stored_facts.get("topics", {}), **ids}
+    return Resumption(remembered(spec, known_ids, identity), tuple(notes))
 
 
 def remembered(spec: SourceSpec, topics: Mapping[str, str], cluster: str) -> dict[str, Any]:
@@ -101,8 +105,8 @@ def _merged(stands: Iterable[Stand], topics: Mapping[str, Topic]) -> dict[str, d
     return merged
 
 
-def _check_cluster(spec: SourceSpec, known: Mapping[str, Any], identity: str, addresses: str) -> None:
-    before = known.get("cluster") or identity
+def _check_cluster(spec: SourceSpec, stored_facts: Mapping[str, Any], identity: str, addresses: str) -> None:
+    before = stored_facts.get("cluster") or identity
     if before != identity:
         message = (
             f"'{spec.name}' was read from another Kafka cluster ({before}); the brokers at {addresses} are {identity}"
@@ -161,11 +165,11 @@ def _gaps(spec: SourceSpec, stand: Stand, firsts: Stand) -> Iterator[Diagnostic]
     }
     if not missing:
         return
-    lost = sum(end - begin for begin, end in missing.values())
+    lost_offsets = sum(end - begin for begin, end in missing.values())
     places = "; ".join(
         f"{topic}-{partition}: {begin} to {end - 1}" for (topic, partition), (begin, end) in missing.items()
     )
-    message = f"{lost:,} offsets of '{spec.name}' were deleted by the broker before they were read ({places})"
+    message = f"{lost_offsets:,} offsets of '{spec.name}' were deleted by the broker before they were read ({places})"
     if spec.settings.get("fail_on_data_loss", True):
         hint = (
             "Rebuild the table from the remaining records (engine build -f -s <model>), or accept the gap: "
@@ -176,16 +180,16 @@ def _gaps(spec: SourceSpec, stand: Stand, firsts: Stand) -> Iterator[Diagnostic]
     yield Diagnostic("source-gap", message, hint, Level.WARNING, spec.name)
 
 
-def _start_notes(spec: SourceSpec, known: Mapping[str, Any], said: str) -> Iterator[Diagnostic]:
-    before = known.get("start", said)
-    if before != said:
-        message = f"'{spec.name}' is set to '{said}' now, but the stream started with '{before}'"
+def _start_notes(spec: SourceSpec, stored_facts: Mapping[str, Any], start: str) -> Iterator[Diagnostic]:
+    before = stored_facts.get("start", start)
+    if before != start:
+        message = f"'{spec.name}' is set to '{start}' now, but the stream started with '{before}'"
         hint = "The stream continues from its offsets: the setting applies to the first build only."
         yield Diagnostic("source-start", message, hint, Level.WARNING, spec.name)
 
 
-def _new_topics(spec: SourceSpec, known: Mapping[str, Any], topics: Mapping[str, Topic]) -> Iterator[Diagnostic]:
-    before = known.get("topics", {})
+def _new_topics(spec: SourceSpec, stored_facts: Mapping[str, Any], topics: Mapping[str, Topic]) -> Iterator[Diagnostic]:
+    before = stored_facts.get("topics", {})
     new = sorted(set(topics) - set(before)) if before else []
     if new:
         message = f"'{spec.name}' has new topics, read from their first record: {', '.join(new)}"
@@ -206,8 +210,8 @@ def newest(spec: SourceSpec, position: Mapping[str, Mapping[str, Any]]) -> Sourc
         position: by topic, the first and the end offset of each partition, and the topic's id.
     """
     starts: dict[str, dict[str, int]] = {}
-    for topic, found in position.items():
-        partitions = {key: value for key, value in found.items() if key != "id"}
+    for topic, spans in position.items():
+        partitions = {key: value for key, value in spans.items() if key != "id"}
         starts[topic] = {partition: max(first, end - NEWEST) for partition, (first, end) in partitions.items()}
     settings = {key: value for key, value in spec.settings.items() if key != "starting_timestamp"}
     return replace(spec, settings={**settings, "starting_offsets": starts})
@@ -215,6 +219,10 @@ def newest(spec: SourceSpec, position: Mapping[str, Mapping[str, Any]]) -> Sourc
 
 def as_text(spec: SourceSpec) -> SourceSpec:
     return replace(spec, schema="", settings={**spec.settings, "value": {"format": "string"}})
+
+
+def as_bytes(spec: SourceSpec) -> SourceSpec:
+    return replace(spec, schema="", settings={**spec.settings, "value": {"format": "bytes"}})
 
 
 def of_json(session: SparkSession, source: str, texts: DataFrame) -> StructType:
@@ -228,5 +236,5 @@ def of_json(session: SparkSession, source: str, texts: DataFrame) -> StructType:
     no_arrays(frame, source)
     lines = session.sparkContext.parallelize([row[0] for row in rows], 1)
     reader = session.read.options(inferTimestamp="true", mode="DROPMALFORMED")
-    found = reader.json(lines).schema
-    return kept(reader.schema(cast("StructType", as_strings(found))).json(lines), found, json=True)
+    schema = reader.json(lines).schema
+    return fit_types(reader.schema(cast("StructType", as_strings(schema))).json(lines), schema, json=True)

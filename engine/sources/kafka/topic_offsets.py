@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 from engine.sources.kafka import native_client, topic_check
 from engine.sources.kafka.connection import consumer_options, read_connection
-from engine.sources.kafka.kafka_options import value_of
 from engine.sources.kafka.native_client import ClusterOffsets, assigned_consumer
 from engine.sources.kafka.topic_check import Topic
 from engine.sources.spec import Place, Resumption, SourceSpec
+from engine.sources.values.declared_value import value_of
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Iterator
@@ -67,11 +67,11 @@ class Arrivals:
     def wait(self, seconds: float) -> bool:
         """Return whether a record came, in at most so many seconds."""
         first = self._consumer.consume(1, seconds)
-        found = [message for message in first if message.error() is None]
-        if not found:
+        arrived = [message for message in first if message.error() is None]
+        if not arrived:
             return False
         more = self._consumer.consume(_MOST_RECORDS, 0.0)
-        for message in (*found, *(message for message in more if message.error() is None)):
+        for message in (*arrived, *(message for message in more if message.error() is None)):
             topic, partition, offset = message.topic(), message.partition(), message.offset()
             if topic is not None and partition is not None and offset is not None:
                 self._at[topic, partition] = offset + 1
@@ -92,15 +92,15 @@ ISOLATION = "isolation.level"
 
 def topics_now(specs: Mapping[str, SourceSpec], place: Place) -> dict[str, ClusterOffsets]:
     """What sources have, asked without Java; those that only Java's client knows are omitted."""
-    found: dict[str, ClusterOffsets] = {}
-    for connection, mine, wanted in _by_connection(specs):
+    offsets_by_source: dict[str, ClusterOffsets] = {}
+    for connection, mine, topics_by_level in _by_connection(specs):
         settings = place.connection(connection)
         addresses = read_connection(connection, settings).addresses
-        answers = native_client.ask(addresses, settings.get("security") or {}, wanted) or {}
+        answers = native_client.ask(addresses, settings.get("security") or {}, topics_by_level) or {}
         for name, spec in mine.items():
-            if (answer := answers.get(client_of(spec)[ISOLATION])) is not None:
-                found[name] = _chosen(spec, answer)
-    return found
+            if (cluster_offsets := answers.get(client_of(spec)[ISOLATION])) is not None:
+                offsets_by_source[name] = _assigned_offsets(spec, cluster_offsets)
+    return offsets_by_source
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,20 +116,22 @@ class PolledTopics:
         Raises:
             ProjectError, SetupError: a connection is not valid.
         """
-        found: dict[str, Hashable] = {}
-        for connection, mine, wanted in _by_connection(specs):
+        ends_by_source: dict[str, Hashable] = {}
+        for connection, mine, topics_by_level in _by_connection(specs):
             settings = place.connection(connection)
             addresses = read_connection(connection, settings).addresses
             security = settings.get("security") or {}
-            answers = native_client.ends(addresses, security, wanted) or {}
+            answers = native_client.ends(addresses, security, topics_by_level) or {}
             for level, of_level in answers.items():
                 ends = {(name, p): end for name, topic in of_level.items() for p, end in topic.end.items()}
                 self._stand_at(connection, level, addresses, security, ends)
             for name, spec in mine.items():
                 if (topics := answers.get(client_of(spec)[ISOLATION])) is not None:
-                    chosen = _chosen(spec, ClusterOffsets("", topics)).topics
-                    found[name] = tuple((topic, now.id, tuple(now.end.items())) for topic, now in chosen.items())
-        return found
+                    assigned = _assigned_offsets(spec, ClusterOffsets("", topics)).topics
+                    ends_by_source[name] = tuple(
+                        (topic, now.id, tuple(now.end.items())) for topic, now in assigned.items()
+                    )
+        return ends_by_source
 
     def wait(self, seconds: float) -> bool:
         """Return whether something came, in at most so many seconds; at once if nobody can tell."""
@@ -153,14 +155,14 @@ class PolledTopics:
     ) -> None:  # fmt: skip
         from confluent_kafka import KafkaException
 
-        found = self._arrivals.pop((connection, level), None) or arrivals(addresses, security, level)
-        if found is None:
+        standing = self._arrivals.pop((connection, level), None) or arrivals(addresses, security, level)
+        if standing is None:
             return
         try:
-            found.stand_at(ends)
+            standing.stand_at(ends)
         except (KafkaException, RuntimeError):
             return
-        self._arrivals[connection, level] = found
+        self._arrivals[connection, level] = standing
 
 
 def _by_connection(
@@ -169,25 +171,26 @@ def _by_connection(
     fixed = {name: spec for name, spec in specs.items() if "topic_pattern" not in spec.settings}
     for connection in dict.fromkeys(str(spec.settings["connection"]) for spec in fixed.values()):
         mine = {name: spec for name, spec in fixed.items() if str(spec.settings["connection"]) == connection}
-        wanted: dict[str, list[str]] = {}
+        topics_by_level: dict[str, list[str]] = {}
         for spec in mine.values():
-            wanted.setdefault(client_of(spec)[ISOLATION], []).extend(names_of(spec))
-        yield connection, mine, wanted
+            topics_by_level.setdefault(client_of(spec)[ISOLATION], []).extend(names_of(spec))
+        yield connection, mine, topics_by_level
 
 
-def _chosen(spec: SourceSpec, answer: ClusterOffsets) -> ClusterOffsets:
-    topics = {name: answer.topics[name] for name in names_of(spec)}
-    for name, wanted in (spec.settings.get("assign") or {}).items():
+def _assigned_offsets(spec: SourceSpec, cluster_offsets: ClusterOffsets) -> ClusterOffsets:
+    topics = {name: cluster_offsets.topics[name] for name in names_of(spec)}
+    for name, assigned in (spec.settings.get("assign") or {}).items():
         topic = topics[name]
         first, end, written = (
-            {p: offsets[p] for p in wanted if p in offsets} for offsets in (topic.first, topic.end, topic.written or {})
+            {p: offsets[p] for p in assigned if p in offsets}
+            for offsets in (topic.first, topic.end, topic.written or {})
         )
         topics[name] = replace(topic, first=first, end=end, written=written)
-    return replace(answer, topics=topics)
+    return replace(cluster_offsets, topics=topics)
 
 
 def resumption(
-    spec: SourceSpec, known: Mapping[str, Any], offsets: Sequence[Mapping[str, Any]], now: ClusterOffsets
+    spec: SourceSpec, stored_facts: Mapping[str, Any], offsets: Sequence[Mapping[str, Any]], now: ClusterOffsets
 ) -> Resumption:
     """Decide whether a stream can resume, without Java.
 
@@ -195,7 +198,7 @@ def resumption(
         StateError: as a build would.
     """
     stands = [stand for offset in offsets if (stand := stand_of(offset)) is not None]
-    return topic_check.resume(spec, _Asked(now), topics_of(now), known, stands)
+    return topic_check.resume(spec, _Asked(now), topics_of(now), stored_facts, stands)
 
 
 def topics_of(now: ClusterOffsets) -> dict[str, Topic]:
@@ -218,11 +221,11 @@ class _Asked:
         return ()
 
     def offsets(self, topics: Iterable[Topic], *, first: bool) -> dict[str, dict[int, int]]:
-        found = {topic.name: self.now.topics[topic.name] for topic in topics}
-        return {name: dict(topic.first if first else topic.written or {}) for name, topic in found.items()}
+        topics_now = {topic.name: self.now.topics[topic.name] for topic in topics}
+        return {name: dict(topic.first if first else topic.written or {}) for name, topic in topics_now.items()}
 
 
-def same_start(spec: SourceSpec, known: Mapping[str, Any], now: ClusterOffsets) -> bool:
+def same_start(spec: SourceSpec, stored_facts: Mapping[str, Any], now: ClusterOffsets) -> bool:
     """Whether a stream reads the topics of its last start, in the same cluster, with the same beginning.
 
     A registry may have another schema by now than the one that the table's columns are of.
@@ -230,13 +233,13 @@ def same_start(spec: SourceSpec, known: Mapping[str, Any], now: ClusterOffsets) 
     if "schema_registry" in value_of(spec):
         return False
     topics = {name: topic.id for name, topic in now.topics.items()}
-    return dict(known) == topic_check.remembered(spec, topics, now.cluster)
+    return dict(stored_facts) == topic_check.remembered(spec, topics, now.cluster)
 
 
-def is_new(known: Mapping[str, Any], now: ClusterOffsets) -> bool:
+def is_new(stored_facts: Mapping[str, Any], now: ClusterOffsets) -> bool:
     """Whether a stream has read none of the topics that are there: all were created since, in the same cluster."""
-    read = set(known.get("topics", {}).values())
-    return bool(read) and known.get("cluster") == now.cluster and not read & {t.id for t in now.topics.values()}
+    read = set(stored_facts.get("topics", {}).values())
+    return bool(read) and stored_facts.get("cluster") == now.cluster and not read & {t.id for t in now.topics.values()}
 
 
 def unread(now: ClusterOffsets, offsets: Sequence[Mapping[str, Any]]) -> int | None:
@@ -263,8 +266,8 @@ def stand_of(offset: Mapping[str, Any]) -> dict[str, dict[int, int]] | None:
 
 
 def names_of(spec: SourceSpec) -> tuple[str, ...]:
-    said = spec.settings
-    return (said["topic"],) if "topic" in said else tuple(said.get("topics") or said["assign"])
+    settings = spec.settings
+    return (settings["topic"],) if "topic" in settings else tuple(settings.get("topics") or settings["assign"])
 
 
 def client_of(spec: SourceSpec) -> dict[str, str]:

@@ -21,10 +21,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from engine.errors import StateError
-from engine.sources.answers import Answers, ColumnsBy
 from engine.sources.kafka import topic_check, topic_offsets
 from engine.sources.kafka.cluster import Cluster
-from engine.sources.kafka.cluster import cluster as asked
+from engine.sources.kafka.cluster import cluster as open_cluster
 from engine.sources.kafka.connection import Connection, reach, read_connection
 from engine.sources.kafka.kafka_options import (
     KEYS,
@@ -33,13 +32,24 @@ from engine.sources.kafka.kafka_options import (
     faults,
     is_reader_option,
     starting_offsets,
-    value_of,
 )
 from engine.sources.kafka.topic_check import Topic
 from engine.sources.kafka.topic_offsets import ISOLATION, PolledTopics, client_of, names_of, stand_of
 from engine.sources.kafka.unread_times import UnreadTimes
-from engine.sources.spec import BAD, ORIGIN, RAW, Place, Resumption, SourceSpec, begun_at, starting_milliseconds
+from engine.sources.spec import (
+    BAD,
+    ORIGIN,
+    RAW,
+    SKIPPED,
+    Place,
+    Resumption,
+    SourceSpec,
+    begun_at,
+    starting_milliseconds,
+)
+from engine.sources.traits import ColumnsBy, SourceTraits
 from engine.sources.values import value_format
+from engine.sources.values.declared_value import change_feed, value_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -50,7 +60,7 @@ if TYPE_CHECKING:
     from engine.sources.kafka.native_client import ClusterOffsets
 
 __all__ = [
-    "ANSWERS", "FORMATS", "KEYS", "LISTED", "MEANING", "ONE_OF", "REPLAYABLE", "PolledTopics", "check", "columns",
+    "FORMATS", "KEYS", "LISTED", "MEANING", "ONE_OF", "REPLAYABLE", "TRAITS", "PolledTopics", "check", "columns",
     "faults", "jars", "location", "origin", "position", "read_batch", "read_stream", "resume", "script", "until_now",
 ]  # fmt: skip
 
@@ -98,10 +108,10 @@ def origin(_: SourceSpec) -> str:
 
 
 def location(spec: SourceSpec) -> str:
-    said = spec.settings
-    if pattern := said.get("topic_pattern"):
+    settings = spec.settings
+    if pattern := settings.get("topic_pattern"):
         return f"topics like {pattern}"
-    names = [said["topic"]] if "topic" in said else list(said.get("topics") or said.get("assign") or ())
+    names = [settings["topic"]] if "topic" in settings else list(settings.get("topics") or settings.get("assign") or ())
     return f"topic{'s' if len(names) > 1 else ''} {', '.join(names)}"
 
 
@@ -149,8 +159,10 @@ def _retained(spec: SourceSpec) -> dict[str, Any]:
     offsets = starting_offsets(spec)
     if "starting_offsets" not in spec.settings or isinstance(offsets, str):
         return {"starting_offsets": "earliest"} if offsets == "latest" else {}
-    known = {name: {p: -2 if o == -1 else o for p, o in partitions.items()} for name, partitions in offsets.items()}
-    return {"starting_offsets": known}
+    known_offsets = {
+        name: {p: -2 if o == -1 else o for p, o in partitions.items()} for name, partitions in offsets.items()
+    }
+    return {"starting_offsets": known_offsets}
 
 
 def read_batch(session: SparkSession, spec: SourceSpec, place: Place) -> DataFrame:
@@ -165,16 +177,16 @@ def resume(
     session: SparkSession,
     spec: SourceSpec,
     place: Place,
-    known: Mapping[str, Any],
+    stored_facts: Mapping[str, Any],
     offsets: Sequence[Mapping[str, Any]],
 ) -> Resumption:
     now = _asked_now(spec, place)
     # Whether a topic that is not read any more is still there is known to Java's client.
-    if known and now is not None and set(known.get("topics", {})) <= set(now.topics):
-        return topic_offsets.resumption(spec, known, offsets, now)
+    if stored_facts and now is not None and set(stored_facts.get("topics", {})) <= set(now.topics):
+        return topic_offsets.resumption(spec, stored_facts, offsets, now)
     stands = [stand for offset in offsets if (stand := stand_of(offset)) is not None]
     with _cluster(session, spec, place) as (cluster, topics):
-        return topic_check.resume(spec, cluster, topics, known, stands)
+        return topic_check.resume(spec, cluster, topics, stored_facts, stands)
 
 
 def _asked_now(spec: SourceSpec, place: Place) -> ClusterOffsets | None:
@@ -190,13 +202,13 @@ def _connection(spec: SourceSpec, place: Place) -> Connection:
 
 @contextmanager
 def _cluster(session: SparkSession, spec: SourceSpec, place: Place) -> Iterator[tuple[Cluster, dict[str, Topic]]]:
-    said = spec.settings
-    with asked(session, _connection(spec, place)) as cluster:
-        pattern = said.get("topic_pattern")
+    settings = spec.settings
+    with open_cluster(session, _connection(spec, place)) as cluster:
+        pattern = settings.get("topic_pattern")
         names = cluster.matching(pattern) if pattern else names_of(spec)
         topics = cluster.topics(names)
-        for name, wanted in (said.get("assign") or {}).items():
-            topics[name] = Topic(name, topics[name].id, tuple(wanted))
+        for name, assigned in (settings.get("assign") or {}).items():
+            topics[name] = Topic(name, topics[name].id, tuple(assigned))
         yield cluster, topics
 
 
@@ -213,34 +225,48 @@ def _read(session: SparkSession, spec: SourceSpec, place: Place, *, stream: bool
     options |= {f"kafka.{key}": value for key, value in client.items()}
     reader = session.readStream if stream else session.read
     records = reader.format("kafka").options(**options).load()
-    taken = records.selectExpr(f"value as {RAW}", f"struct({', '.join(f'`{name}`' for name in _ORIGIN)}) as {ORIGIN}")
+    raw_values = records.selectExpr(
+        f"value as {RAW}", f"struct({', '.join(f'`{name}`' for name in _ORIGIN)}) as {ORIGIN}"
+    )
     value = value_of(spec)
     form = value_format(value["format"])
     if form is None:
         raise AssertionError(value["format"])
-    return form.decode(taken, spec, value, place)
+    decoded = form.decode(raw_values, spec, value, place)
+    return _without_tombstones(decoded) if spec.settings.get("on_tombstone") == "ignore" else decoded
+
+
+def _without_tombstones(frame: DataFrame) -> DataFrame:
+    """A frame in which records with a key and no value are skipped, and not bad."""
+    from pyspark.sql import functions as f
+
+    if SKIPPED in frame.columns:
+        return frame
+    empty = f.col(BAD).isNotNull() & f.col(BAD)["raw"].isNull() & f.col(ORIGIN)["key"].isNotNull()
+    frame = frame.withColumn(SKIPPED, f.when(empty, "tombstone"))
+    return frame.withColumn(BAD, f.when(f.col(SKIPPED).isNull(), f.col(BAD)))
 
 
 def _options(spec: SourceSpec, *, stream: bool, topics: Mapping[str, Topic] | None = None) -> dict[str, str]:
-    said = spec.settings
+    settings = spec.settings
     options = {key: value for key, value in spec.options.items() if is_reader_option(key)}
-    if pattern := said.get("topic_pattern"):
+    if pattern := settings.get("topic_pattern"):
         options["subscribePattern"] = pattern
-    elif "assign" in said:
-        options["assign"] = json.dumps(said["assign"])
+    elif "assign" in settings:
+        options["assign"] = json.dumps(settings["assign"])
     else:
-        options["subscribe"] = said["topic"] if "topic" in said else ",".join(said.get("topics", ()))
-    if "starting_timestamp" in said:
-        options["startingTimestamp"] = str(starting_milliseconds(said))
+        options["subscribe"] = settings["topic"] if "topic" in settings else ",".join(settings.get("topics", ()))
+    if "starting_timestamp" in settings:
+        options["startingTimestamp"] = str(starting_milliseconds(settings))
         # Nothing that is newer: it begins with what comes.
         options["startingOffsetsByTimestampStrategy"] = "latest"
     else:
         options["startingOffsets"] = _starting(spec, topics or {})
     if not stream:
-        options["endingOffsets"] = json.dumps(said[ENDS]) if ENDS in said else "latest"
-    elif limit := said.get("max_offsets_per_trigger"):
+        options["endingOffsets"] = json.dumps(settings[ENDS]) if ENDS in settings else "latest"
+    elif limit := settings.get("max_offsets_per_trigger"):
         options["maxOffsetsPerTrigger"] = str(limit)
-    return {**options, "includeHeaders": "true", "failOnDataLoss": str(said.get("fail_on_data_loss", True)).lower()}
+    return {**options, "includeHeaders": "true", "failOnDataLoss": str(settings.get("fail_on_data_loss", True)).lower()}
 
 
 def _starting(spec: SourceSpec, topics: Mapping[str, Topic]) -> str:
@@ -248,15 +274,15 @@ def _starting(spec: SourceSpec, topics: Mapping[str, Topic]) -> str:
     offsets = starting_offsets(spec)
     if isinstance(offsets, str):
         return offsets
-    named = {name: {str(p): -2 for p in topic.partitions} for name, topic in topics.items()}
+    all_offsets = {name: {str(p): -2 for p in topic.partitions} for name, topic in topics.items()}
     for name, partitions in offsets.items():
-        named.setdefault(name, {}).update({str(p): offset for p, offset in partitions.items()})
-    return json.dumps(named)
+        all_offsets.setdefault(name, {}).update({str(p): offset for p, offset in partitions.items()})
+    return json.dumps(all_offsets)
 
 
 def _topic_names(spec: SourceSpec) -> tuple[str, ...]:
-    said = spec.settings
-    names = said.get("topics") or said.get("topic") or said.get("topic_pattern") or ()
+    settings = spec.settings
+    names = settings.get("topics") or settings.get("topic") or settings.get("topic_pattern") or ()
     return (names,) if isinstance(names, str) else tuple(str(name) for name in names)
 
 
@@ -265,8 +291,12 @@ def _placed(_: SourceSpec, __: Place) -> dict[str, Any]:
 
 
 def _begun_at(spec: SourceSpec, at: int | None) -> SourceSpec:
-    begun = begun_at(spec, at)
-    return begun if at is not None else replace(begun, settings={**begun.settings, "starting_offsets": "earliest"})
+    beginning = begun_at(spec, at)
+    return (
+        beginning
+        if at is not None
+        else replace(beginning, settings={**beginning.settings, "starting_offsets": "earliest"})
+    )
 
 
 def _columns_now(spec: SourceSpec, place: Place) -> list[tuple[str, str, str]] | None:
@@ -275,8 +305,8 @@ def _columns_now(spec: SourceSpec, place: Place) -> list[tuple[str, str, str]] |
         return None
     from engine.sources.avro import avro_values
 
-    found = avro_values.columns_now(replace(spec, schema=""), value, place)
-    return [(column.name, column.type, column.doc) for column in found]
+    columns = avro_values.columns_now(replace(spec, schema=""), value, place)
+    return [(column.name, column.type, column.doc) for column in columns]
 
 
 def _newest(session: SparkSession, spec: SourceSpec, place: Place) -> DataFrame:
@@ -290,11 +320,22 @@ def _sampled(session: SparkSession, spec: SourceSpec, place: Place) -> StructTyp
     return topic_check.of_json(session, spec.name, texts)
 
 
-def _waiting(there: Mapping[str, Any], stands: Sequence[Mapping[str, Any]]) -> int:
+def _change_records(session: SparkSession, spec: SourceSpec, place: Place) -> list[tuple[bytes | None, bytes | None]]:
+    newest = topic_check.newest(topic_check.as_bytes(spec), position(session, spec, place))
+    rows = read_batch(session, newest, place).select(f"{ORIGIN}.key", "value").limit(topic_check.SAMPLE).collect()
+    return [(key, value) for key, value in rows]
+
+
+def _waiting(current_spans: Mapping[str, Any], stands: Sequence[Mapping[str, Any]]) -> int:
     """The marks of transactions are offsets as well. Other sources of the stream have other positions."""
-    found = ((topic, by) for stand in stands for topic, by in stand.items() if isinstance(by, Mapping))
-    read = {(topic, p): offset for topic, by in found for p, offset in by.items()}
-    spans = ((t, p, span) for t, found in there.items() for p, span in found.items() if p != "id")
+    partition_positions = ((topic, by) for stand in stands for topic, by in stand.items() if isinstance(by, Mapping))
+    read = {(topic, p): offset for topic, by in partition_positions for p, offset in by.items()}
+    spans = (
+        (t, p, span)
+        for t, partition_positions in current_spans.items()
+        for p, span in partition_positions.items()
+        if p != "id"
+    )
     return sum(end - max(first, read.get((topic, p), first)) for topic, p, (first, end) in spans)
 
 
@@ -309,31 +350,33 @@ def _records_between(
     """
     starts: dict[str, dict[int, int]] = {}
     ends: dict[str, dict[str, int]] = {}
-    gone = []
+    deleted = []
     for topic, partitions in position(session, spec, place).items():
         for partition, (first, _) in ((p, span) for p, span in partitions.items() if p != "id"):
             # What a partition got since it was made is unread, where the stream does not know it.
             to = int(end.get(topic, {}).get(partition, first))
             start = int(begin.get(topic, {}).get(partition, 0)) if partition in end.get(topic, {}) else first
             if start < to and start < first:
-                gone.append(f"{topic}-{partition}: {start} to {min(first, to) - 1}")
+                deleted.append(f"{topic}-{partition}: {start} to {min(first, to) - 1}")
             # An offset below the first record is an error for Spark, also where nothing is to be read.
             starts.setdefault(topic, {})[int(partition)] = max(start, first)
             ends.setdefault(topic, {})[partition] = max(to, first)
-    if gone:
-        message = f"records of '{spec.name}' that were read are no longer on the broker ({'; '.join(gone)})"
+    if deleted:
+        message = f"records of '{spec.name}' that were read are no longer on the broker ({'; '.join(deleted)})"
         raise StateError("source-gap", message, "A longer retention of the topic keeps them.")
     settings = {key: value for key, value in spec.settings.items() if key not in STARTS}
     return replace(spec, settings={**settings, "starting_offsets": starts, ENDS: ends})
 
 
-ANSWERS: Mapping[str, Answers] = {
-    "kafka": Answers(
+TRAITS: Mapping[str, SourceTraits] = {
+    "kafka": SourceTraits(
         connects=True,
         fixes_start=True,
         closed_options=True,
         columns_by=ColumnsBy.NAME,
         topic_names=_topic_names,
+        change_feed=change_feed,
+        change_records=_change_records,
         placed=_placed,
         begun_at=_begun_at,
         topics_now=topic_offsets.topics_now,

@@ -39,7 +39,7 @@ class UnreadTimes:
     """Times of the oldest unread records; consumers and times are kept between calls. Used by one thread."""
 
     _consumers: dict[tuple[str, str], Consumer] = field(default_factory=dict)
-    _found: dict[_Record, float] = field(default_factory=dict)
+    _times_by_record: dict[_Record, float] = field(default_factory=dict)
 
     def oldest(
         self, spec: SourceSpec, place: Place, offsets: Sequence[Mapping[str, Any]], now: ClusterOffsets
@@ -57,21 +57,27 @@ class UnreadTimes:
             (topic, partition): (connection, level, topic, now.topics[topic].id, partition, offset)
             for (topic, partition), offset in _unread(spec, offsets, now).items()
         }
-        missing = {place_: record for place_, record in records.items() if record not in self._found}
+        missing = {place_: record for place_, record in records.items() if record not in self._times_by_record}
         if missing:
-            times = self._asked(connection, level, place, {place_: record[-1] for place_, record in missing.items()})
-            if len(self._found) > _MOST_KNOWN:
-                self._found.clear()
-            self._found.update({missing[place_]: moment for place_, moment in times.items()})
-        return {place_: self._found[record] for place_, record in records.items() if record in self._found}
+            times = self._ask_times(
+                connection, level, place, {place_: record[-1] for place_, record in missing.items()}
+            )
+            if len(self._times_by_record) > _MOST_KNOWN:
+                self._times_by_record.clear()
+            self._times_by_record.update({missing[place_]: moment for place_, moment in times.items()})
+        return {
+            place_: self._times_by_record[record]
+            for place_, record in records.items()
+            if record in self._times_by_record
+        }
 
     def close(self) -> None:
         for consumer in self._consumers.values():
             consumer.close()
         self._consumers.clear()
 
-    def _asked(
-        self, connection: str, level: str, place: Place, wanted: Mapping[Partition, int]
+    def _ask_times(
+        self, connection: str, level: str, place: Place, positions: Mapping[Partition, int]
     ) -> dict[Partition, float]:
         key = connection, level
         consumer = self._consumers.pop(key, None) or _opened(connection, level, place)
@@ -80,16 +86,16 @@ class UnreadTimes:
         from confluent_kafka import KafkaException
 
         try:
-            found = _times(consumer, wanted)
+            times = _times(consumer, positions)
         except (KafkaException, RuntimeError):
             return {}
         self._consumers[key] = consumer
-        return found
+        return times
 
 
 def _unread(spec: SourceSpec, offsets: Sequence[Mapping[str, Any]], now: ClusterOffsets) -> dict[Partition, int]:
     stands = [stand for offset in offsets if (stand := stand_of(offset)) is not None]
-    found = {}
+    unread_positions = {}
     for name in names_of(spec):
         topic = now.topics[name]
         mine = [stand[name] for stand in stands if name in stand]
@@ -98,8 +104,8 @@ def _unread(spec: SourceSpec, offsets: Sequence[Mapping[str, Any]], now: Cluster
             # A partition that is new to the stream is read from its first record.
             reached = min((stand[partition] for stand in mine if partition in stand), default=first)
             if max(reached, first) < end:
-                found[name, partition] = max(reached, first)
-    return found
+                unread_positions[name, partition] = max(reached, first)
+    return unread_positions
 
 
 def _opened(connection: str, level: str, place: Place) -> Consumer | None:
@@ -108,12 +114,12 @@ def _opened(connection: str, level: str, place: Place) -> Consumer | None:
     return assigned_consumer(addresses, settings.get("security") or {}, {**_ONE_RECORD, ISOLATION: level})
 
 
-def _times(consumer: Consumer, wanted: Mapping[Partition, int]) -> dict[Partition, float]:
+def _times(consumer: Consumer, positions: Mapping[Partition, int]) -> dict[Partition, float]:
     from confluent_kafka import TopicPartition
 
-    consumer.assign([TopicPartition(topic, partition, offset) for (topic, partition), offset in wanted.items()])
-    found: dict[Partition, float] = {}
-    waiting = set(wanted)
+    consumer.assign([TopicPartition(topic, partition, offset) for (topic, partition), offset in positions.items()])
+    times: dict[Partition, float] = {}
+    waiting = set(positions)
     deadline = time.monotonic() + _PATIENCE_SECONDS
     try:
         while waiting and time.monotonic() < deadline:
@@ -125,10 +131,10 @@ def _times(consumer: Consumer, wanted: Mapping[Partition, int]) -> dict[Partitio
             waiting.discard(place)
             consumer.incremental_unassign([TopicPartition(*place)])
             if (moment := _written_at(message)) is not None:
-                found[place] = moment
+                times[place] = moment
     finally:
         consumer.unassign()
-    return found
+    return times
 
 
 def _place(message: Message) -> Partition | None:

@@ -1,4 +1,4 @@
-"""What a record holds, apart from where it came from: JSON, Avro, text, bytes.
+"""What a record holds, apart from where it came from: JSON, changes of Debezium, Avro, text, bytes.
 
 A format takes frames of `__raw` (binary) and `_metadata`, and gives the declared columns, `_metadata` and `__bad`.
 """
@@ -36,6 +36,7 @@ class ValueFormat(Protocol):
 # The module of a format, by the name in `value: {format: ...}`.
 VALUE_FORMATS = {
     "json": "engine.sources.values.json_values",
+    "debezium": "engine.sources.values.debezium_values",
     "string": "engine.sources.values.plain_values",
     "bytes": "engine.sources.values.plain_values",
     "avro": "engine.sources.avro.avro_values",
@@ -49,5 +50,5 @@ def value_format(name: object) -> ValueFormat | None:
     module = VALUE_FORMATS.get(name) if isinstance(name, str) else None
     if module is None:
         return None
-    found: ValueFormat = import_module(module)
-    return found
+    imported: ValueFormat = import_module(module)
+    return imported

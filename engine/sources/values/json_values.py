@@ -36,15 +36,15 @@ _OURS = {"mode", "columnnameofcorruptrecord", "timezone"}
 
 def faults(spec: SourceSpec, value: Mapping[str, Any]) -> Iterator[SpecFault]:
     """Options of `value:` that Spark's JSON reader does not have, or that are set here."""
-    known = {name.lower(): name for name in OPTIONS}
-    for key, given in (value.get("options") or {}).items():
+    names_by_key = {name.lower(): name for name in OPTIONS}
+    for key, option_value in (value.get("options") or {}).items():
         message = f"reading JSON has no option '{key}'"
         hint = near(key, OPTIONS)
         if key.lower() in _OURS:
-            message = f"the option '{key}' is set by the engine"
-            hint = "Write 'timezone:' beside 'format:'." if key.lower() == "timezone" else "Remove it."
-        elif key.lower() in known:
-            yield from _value_faults(key, given, JSON[known[key.lower()]])
+            message = f"the option '{key}' is set by Headrace"
+            hint = "Write 'timezone:' next to 'format:'." if key.lower() == "timezone" else "Remove it."
+        elif key.lower() in names_by_key:
+            yield from _value_faults(key, option_value, JSON[names_by_key[key.lower()]])
             continue
         yield SpecFault(("value", "options", key), message, hint, at_key=True)
     if not spec.schema:
@@ -97,7 +97,7 @@ def objects(
 def columns_of(ddl: str) -> StructType:
     from pyspark.sql.types import StructType as Struct
 
-    found = Struct.fromDDL(ddl)
-    if not isinstance(found, Struct):
+    struct = Struct.fromDDL(ddl)
+    if not isinstance(struct, Struct):
         raise TypeError(ddl)
-    return found
+    return struct

@@ -38,6 +38,6 @@ def decode(frame: DataFrame, _: SourceSpec, value: Mapping[str, Any], __: Place)
     empty = f.when(f.col(RAW).isNull(), "it has no value")
     text = f.col(RAW).cast("string")
     reason = empty if value["format"] == "bytes" else empty.when(~f.is_valid_utf8(text), "it is not UTF-8")
-    taken = f.col(RAW) if value["format"] == "bytes" else text
-    named = f.struct(reason.alias("reason"), f.col(RAW).alias("raw"))
-    return frame.select(taken.alias("value"), ORIGIN, f.when(reason.isNotNull(), named).alias(BAD))
+    value_column = f.col(RAW) if value["format"] == "bytes" else text
+    bad_record = f.struct(reason.alias("reason"), f.col(RAW).alias("raw"))
+    return frame.select(value_column.alias("value"), ORIGIN, f.when(reason.isNotNull(), bad_record).alias(BAD))

@@ -67,7 +67,6 @@ def executor_count(session: SparkSession) -> int:
 
 
 def is_stopped(session: SparkSession) -> bool:
-    """Whether the context was stopped: by the cluster's manager, say."""
     return bool(java_context(session).isStopped())
 
 

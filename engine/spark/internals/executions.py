@@ -64,7 +64,7 @@ def _nodes(plan: Any) -> Iterator[Any]:
             yield from _nodes(below)
 
 
-def tried(session: SparkSession, expression: str) -> Column:
+def try_expression(session: SparkSession, expression: str) -> Column:
     """The value of an SQL expression, NULL where computing it is an error: a cast that fails, say."""
     jvm = jvm_of(session)
     parsed = java_session(session).sessionState().sqlParser().parseExpression(expression)

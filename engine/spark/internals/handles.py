@@ -68,24 +68,24 @@ def each(collection: Any) -> Iterator[Any]:
 
 
 def java_map(session: SparkSession, entries: Mapping[str, str]) -> Any:
-    made = jvm_of(session).java.util.HashMap()
+    java_entries = jvm_of(session).java.util.HashMap()
     for key, text in entries.items():
-        made.put(key, text)
-    return made
+        java_entries.put(key, text)
+    return java_entries
 
 
 def java_set(session: SparkSession, texts: Iterable[str]) -> Any:
-    made = jvm_of(session).java.util.HashSet()
+    java_items = jvm_of(session).java.util.HashSet()
     for text in texts:
-        made.add(text)
-    return made
+        java_items.add(text)
+    return java_items
 
 
 def java_list(session: SparkSession, items: Iterable[Any]) -> Any:
-    made = jvm_of(session).java.util.ArrayList()
+    java_items = jvm_of(session).java.util.ArrayList()
     for item in items:
-        made.add(item)
-    return made
+        java_items.add(item)
+    return java_items
 
 
 def static_call(session: SparkSession, qualified_class: str, method: str) -> Any:

@@ -29,7 +29,6 @@ def optimised(session: SparkSession, plan: Any) -> Any:
 
 
 def explained(frame: DataFrame) -> str:
-    """Spark's plan of a query for people; PySpark's `explain()` prints it."""
     execution = java_frame(frame).queryExecution()
     return str(jvm_of(frame.sparkSession).PythonSQLUtils.explainString(execution, "simple"))
 
@@ -68,13 +67,13 @@ def conjuncts(condition: Any) -> Iterator[Any]:
         yield condition
 
 
-def references(expression: Any, of: Any = None) -> set[int]:
+def references(expression: Any, plan: Any = None) -> set[int]:
     ids = {column_id(column) for column in each(expression.references().toSeq())}
-    return ids if of is None else ids & {column_id(column) for column in each(of.output())}
+    return ids if plan is None else ids & {column_id(column) for column in each(plan.output())}
 
 
-def column_id(named: Any) -> int:
-    return int(named.exprId().id())
+def column_id(column: Any) -> int:
+    return int(column.exprId().id())
 
 
 def is_alias(expression: Any) -> bool:
@@ -104,33 +103,30 @@ class PlanMaker:
     def alias(self, expression: Any, name: str, like: Any = None) -> Any:
         if like is not None:
             return like.withNewChildren(self.seq([expression]))
-        named = getattr(getattr(self._expressions, "NamedExpression$"), "MODULE$")
+        factory = getattr(getattr(self._expressions, "NamedExpression$"), "MODULE$")
         none, nothing = self._jvm.scala.Option.empty(), self.seq([])
-        return self._expressions.Alias(expression, name, named.newExprId(), nothing, none, nothing)
+        return self._expressions.Alias(expression, name, factory.newExprId(), nothing, none, nothing)
 
-    def both(self, one: Any, other: Any) -> Any:
+    def both_true(self, left: Any, right: Any) -> Any:
         """Both are true; the other is looked at only if the one is. None is true."""
-        return other if one is None else one if other is None else self._expressions.And(one, other)
+        return right if left is None else left if right is None else self._expressions.And(left, right)
 
     def all(self, parts: Sequence[Any]) -> Any:
-        made = parts[0]
+        conjunction = parts[0]
         for part in parts[1:]:
-            made = self._expressions.And(made, part)
-        return made
+            conjunction = self._expressions.And(conjunction, part)
+        return conjunction
 
     def certain(self, condition: Any) -> Any:
-        """A condition that is never NULL."""
         return self._expressions.Coalesce(self.seq([condition, self.false]))
 
-    def no(self, condition: Any) -> Any:
+    def negate(self, condition: Any) -> Any:
         return self._expressions.Not(condition)
 
-    def there(self, expression: Any) -> Any:
-        """Whether a value is not NULL."""
+    def is_not_null(self, expression: Any) -> Any:
         return self._expressions.IsNotNull(expression)
 
-    def where(self, condition: Any, expression: Any) -> Any:
-        """The expression, computed only where a condition holds, else NULL."""
+    def only_where(self, condition: Any, expression: Any) -> Any:
         nothing = self._expressions.Literal.create(None, expression.dataType())
         return self._expressions.If(condition, expression, nothing)
 
@@ -141,15 +137,13 @@ class PlanMaker:
         return self._plans.logical.Filter(condition, child)
 
     def some(self, value: Any) -> Any:
-        """An option in Scala; None stands for the empty one."""
         return self._jvm.scala.Option.apply(value)
 
     def join(self, node: Any, left: Any, right: Any, kind: str, condition: Any) -> Any:
-        how = self._plans.JoinType.apply(kind)
-        return self._plans.logical.Join(left, right, how, self.some(condition), node.hint())
+        join_type = self._plans.JoinType.apply(kind)
+        return self._plans.logical.Join(left, right, join_type, self.some(condition), node.hint())
 
     def generate(self, node: Any, generator: Any, child: Any) -> Any:
-        """A generator over a plan as one that gives a row for what it has nothing for."""
         output = node.generatorOutput()
         return self._plans.logical.Generate(generator, self.seq([]), True, node.qualifier(), output, child)
 
@@ -175,7 +169,7 @@ def _install_from_jar(session: SparkSession, jvm: Any) -> None:
     urls = gateway.new_array(jvm.java.net.URL, 1)
     urls[0] = jvm.java.io.File(str(JAR.absolute())).toURI().toURL()
     loader = jvm.java.net.URLClassLoader(urls, jvm.java.lang.Thread.currentThread().getContextClassLoader())
-    given = java_session(session)
+    inner_session = java_session(session)
     parameters, values = gateway.new_array(jvm.java.lang.Class, 1), gateway.new_array(jvm.java.lang.Object, 1)
-    parameters[0], values[0] = given.getClass(), given
+    parameters[0], values[0] = inner_session.getClass(), inner_session
     loader.loadClass(_CLASS).getMethod("install", parameters).invoke(None, values)

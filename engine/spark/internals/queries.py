@@ -81,10 +81,10 @@ def set_clock(session: SparkSession, query: StreamingQuery, millis: int | None) 
 def _clock_of(query: Any) -> Any:
     kind = query.getClass()
     while kind is not None:
-        for declared in kind.getDeclaredFields():
-            if declared.getName() == _CLOCK or declared.getName().endswith(f"$${_CLOCK}"):
-                declared.setAccessible(True)
-                return declared
+        for clock_field in kind.getDeclaredFields():
+            if clock_field.getName() == _CLOCK or clock_field.getName().endswith(f"$${_CLOCK}"):
+                clock_field.setAccessible(True)
+                return clock_field
         kind = kind.getSuperclass()
     raise RuntimeError(f"this version of Spark has no {_CLOCK}")
 

@@ -29,17 +29,17 @@ def run_session(spark: SparkSession) -> tuple[SparkSession, list[SparkSession]]:
         family: ClassVar[list[SparkSession]] = []
 
         def newSession(self) -> SparkSession:  # noqa: N802 - PySpark's name
-            made = RunSession(self.sparkContext, java_session(self).newSession())
-            self.family.append(made)
-            return made
+            session = RunSession(self.sparkContext, java_session(self).newSession())
+            self.family.append(session)
+            return session
 
     return RunSession(spark.sparkContext, java_session(spark)).newSession(), RunSession.family
 
 
-def note_session(origin: SparkSession, made: SparkSession) -> None:
+def note_session(origin: SparkSession, new_session: SparkSession) -> None:
     family = getattr(origin, "family", None)
     if family is not None:
-        family.append(made)
+        family.append(new_session)
 
 
 def list_callback_once(session: SparkSession) -> None:
@@ -60,11 +60,10 @@ def list_callback_once(session: SparkSession) -> None:
 def release(sessions: Iterable[SparkSession], *, connections: bool = True) -> None:
     """Give back what sessions hold that are over; no stream and no job of theirs runs any more.
 
-    Raises:
-        pyspark.errors.PySparkException, py4j.protocol.Py4JError: Java did not do it, or is gone.
+    Raises pyspark.errors.PySparkException, py4j.protocol.Py4JError: Java did not do it, or is gone.
     """
-    over = list(sessions)
-    for session in over:
+    ended_sessions = list(sessions)
+    for session in ended_sessions:
         state = java_session(session).sessionState()
         catalogs = state.catalogManager()
         for name in each(catalogs.listCatalogs(jvm_of(session).scala.Option.empty())):
@@ -72,10 +71,10 @@ def release(sessions: Iterable[SparkSession], *, connections: bool = True) -> No
             if _is_a(session, catalog, _HAS_CATALOG) and _is_a(session, catalog.icebergCatalog(), "java.io.Closeable"):
                 catalog.icebergCatalog().close()
         java_session(session).sparkContext().listenerBus().removeListener(state.streamingQueryManager().listenerBus())
-    if over:
-        _forget_functions(over)
-    if over and connections:
-        _close_connections(over[0])
+    if ended_sessions:
+        _forget_functions(ended_sessions)
+    if ended_sessions and connections:
+        _close_connections(ended_sessions[0])
 
 
 def _is_a(session: SparkSession, thing: Any, kind: str) -> bool:
@@ -89,12 +88,12 @@ def _forget_functions(sessions: Sequence[SparkSession]) -> None:
 
     gateway = gateway_of(sessions[0])
     pool = gateway.gateway_property.pool
-    own = {id(session) for session in sessions}
+    session_ids = {id(session) for session in sessions}
     with pool.lock:
         called = [(name, proxy) for name, proxy in pool.dict.items() if isinstance(proxy, ForeachBatchFunction)]
         for name, proxy in called:
             # Another run may be under way in the same JVM.
-            if id(proxy.session) in own:
+            if id(proxy.session) in session_ids:
                 del pool.dict[name]
 
 
@@ -113,8 +112,7 @@ def _close_connections(session: SparkSession) -> None:
 def remove_remains(spark: SparkSession) -> None:
     """Stop streams and jobs that still run, and drop cached tables and global views.
 
-    Raises:
-        pyspark.errors.PySparkException, py4j.protocol.Py4JError: Java did not do it, or is gone.
+    Raises pyspark.errors.PySparkException, py4j.protocol.Py4JError: Java did not do it, or is gone.
     """
     shared = _shared(spark)
     for query in list(shared.activeStreamingQueries().values()):

@@ -10,7 +10,7 @@ import pytest
 
 from engine.compile.columns import InputColumns
 from engine.compile.columns.find_columns import bind
-from engine.compile.output.clause_checks import misplaced
+from engine.compile.output.clause_checks import misplaced_calls
 from engine.compile.sql.query_nodes import QueryNodes
 from engine.compile.streaming.parse_statement import parse
 from tests.compile.columns.asked import answered_otherwise
@@ -48,7 +48,7 @@ def faults(sql: str) -> list[str]:
     missing = [f"no column {name.name}" for name in found.unresolved]
     return [
         *missing,
-        *(fault.message for fault in (*found.faults, *misplaced(QueryNodes.of(tree), bound.noted.key_of))),
+        *(fault.message for fault in (*found.faults, *misplaced_calls(QueryNodes.of_tree(tree), bound.noted.key_of))),
     ]
 
 

@@ -153,16 +153,16 @@ def test_a_table_nobody_declares_is_unknown():
 
 def test_a_query_becomes_the_input_of_the_next():
     found = found_in("select tiny as t, array(struct(small as s)) as l, count(*) from numbers group by all")
-    assert found.as_input("model.a", stored=True) == InputColumns(
+    assert found.as_input("model.a", in_table=True) == InputColumns(
         "model.a", (("t", "int"), ("l", "array<struct<s:int>>"), ("count(1)", "bigint"))
     )
-    assert found.as_input("model.a", stored=False).columns[0] == ("t", "tinyint")
-    assert QueryColumns(None).as_input("model.a", stored=True) == InputColumns("model.a", None)
+    assert found.as_input("model.a", in_table=False).columns[0] == ("t", "tinyint")
+    assert QueryColumns(None).as_input("model.a", in_table=True) == InputColumns("model.a", None)
 
 
 def test_an_input_with_an_unsure_name_has_other_columns_too():
     found = QueryColumns((ColumnFacts("a", "int"), ColumnFacts("f", "int", named=False)))
-    following = {"t": found.as_input("model.x", stored=True)}
+    following = {"t": found.as_input("model.x", in_table=True)}
     assert described(found_in("select a, b from t", following)) == "a: int <- model.x.a\nb: ? <- model.x.b"
     assert found_in("select * from t", following).columns is None
     assert found_in("select b from t", following).unresolved == ()

@@ -151,7 +151,7 @@ def test_what_iceberg_makes_of_types(spark: Any):
         " select tiny, small, array(struct(small as s, tiny as t)) as l, map(tiny, small) as m, real from numbers"
     )
     try:
-        stored = ours.as_input("model.kept", stored=True)
+        stored = ours.as_input("model.kept", in_table=True)
         assert list(stored.columns or ()) == schema_of(spark.table("lake.columns.kept"))
     finally:
         spark.sql("drop table lake.columns.kept")
@@ -213,7 +213,7 @@ def parsed_models(monkeypatch: pytest.MonkeyPatch) -> dict[str, tuple[str, Any]]
         return query
 
     # In another process nothing would be recorded here.
-    monkeypatch.setattr(confined_process, "confined", lambda work, *arguments: work(*arguments))
+    monkeypatch.setattr(confined_process, "run_confined", lambda work, *arguments: work(*arguments))
     monkeypatch.setattr(parse_model, "parse", recording)
     return seen
 
@@ -240,7 +240,7 @@ def check_project(spark: Any, project: LoadedProject, parsed_models: dict[str, t
         frame = spark.sql(_on_views(spark, model))
         score.compare(f"{model.name}: {model.sql}", ours, schema_of(frame))
         stored = model.materialized != "view"
-        known[model.id] = ours.as_input(model.id, stored=stored)
+        known[model.id] = ours.as_input(model.id, in_table=stored)
         columns = [f"`{c.name}`" if c.named else "" for c in ours.columns or ()]
         assert all(columns), model.name
         types = ", ".join(f"`{name}` {type_}" for name, type_ in known[model.id].columns or ())

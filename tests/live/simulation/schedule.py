@@ -72,11 +72,11 @@ class Play:
         world, draw = self.world, self.world.random
         history = TurnHistory(self.folder)
         clock = Clock(lambda: float(world.now), lambda: float(world.awake))
-        status = LiveStatus({TEST: A}, clock=clock, kept=history.kept, stall_rules=world.rule)
+        status = LiveStatus({TEST: A}, clock=clock, restored_nodes=history.stored_nodes, stall_rules=world.rule)
         self.observer = Observer(self.folder, status, history)
         self.alerts = Alerts(RULES, self.folder, Messages(OpenAlerts(history.path), self.sent))  # type: ignore[arg-type]
         self.page, self.polled = {}, 0
-        self._answers = live_server._Answers(self.observer, Ended())
+        self._answers = live_server._LivePages(self.observer, Ended())
         live = world.new_process()
         world.truth.rejected = None
         self.alerts.load("dev")
@@ -189,7 +189,7 @@ class Play:
         status = self.observer.status.to_json()
         self.observer.history.keep(*self.observer.status.to_keep())
         self.observer.history.flush()
-        self.alerts.look(status)
+        self.alerts.check(status)
         self.compare(status)
         self.passed = pickle.dumps(world.truth.models)
 

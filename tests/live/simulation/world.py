@@ -38,9 +38,11 @@ A, B, C, D = "model.a", "model.b", "model.c", "model.d"
 NODES = {
     A: LiveNode(A, (A,), sources=frozenset({"source.s1"})),
     B: LiveNode(B, (B,), sources=frozenset({"source.s2"})),
-    C: LiveNode(C, (C,), upstream=frozenset({A}), after=frozenset({A})),
+    C: LiveNode(C, (C,), upstream=frozenset({A}), commit_triggers=frozenset({A})),
     D: LiveNode(D, (D,), schedule=Schedule.of("*/20 * * * *")),
-    f"tests.{A}": LiveNode(f"tests.{A}", (TEST,), upstream=frozenset({A}), after=frozenset({A}), every=30.0),
+    f"tests.{A}": LiveNode(
+        f"tests.{A}", (TEST,), upstream=frozenset({A}), commit_triggers=frozenset({A}), min_seconds=30.0
+    ),
 }
 READERS = {"source.s1": (A, D), "source.s2": (B,)}
 EXPECTED = {NodeState.IDLE, NodeState.QUEUED, NodeState.RUNNING}
@@ -243,7 +245,7 @@ class World:
             "time": clock, "now": self.text, "SourcePolls": lambda *_: polls,
             "ThreadPoolExecutor": lambda *_, **__: pool, "FileFollower": lambda *_: follower,
             "live_nodes": lambda *_: dict(self.nodes), "read_edit": lambda *_: self._take_edit(),
-            "give_back": lambda: None, "keep_whole": lambda: None,
+            "release_unused_memory": lambda: None, "limit_malloc_arenas": lambda: None,
         }  # fmt: skip
         with patch.multiple(live_project, **played):
             yield

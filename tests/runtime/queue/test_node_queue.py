@@ -30,7 +30,7 @@ def turn(queue: NodeQueue, now: float) -> str | None:
     entry = queue.next(now)
     if entry is None:
         return None
-    queue.begin(entry, now)
+    queue.begin_turn(entry, now)
     return entry.node.id
 
 
@@ -43,13 +43,13 @@ def test_new_input_makes_its_readers_due_and_no_others():
 def test_the_node_that_is_due_longest_is_first():
     queue = queue_of(stream("a"), stream("b"), stream("c"))
     for at, name in enumerate("cab"):
-        queue.due(f"model.{name}", "x", NOW + at)
+        queue.mark_due(f"model.{name}", "x", NOW + at)
     assert [turn(queue, NOW + 9) for _ in range(3)] == ["model.c", "model.a", "model.b"]
 
 
 def test_a_commit_makes_what_reads_it_due_while_it_runs_on():
     queue = queue_of(stream("a"), stream("b", "a"))
-    queue.due("model.a", "x", NOW)
+    queue.mark_due("model.a", "x", NOW)
     assert turn(queue, NOW) == "model.a"
     queue.succeed("model.a", NOW + 1, more=True)
     queue.committed("model.a", NOW + 1)
@@ -58,7 +58,7 @@ def test_a_commit_makes_what_reads_it_due_while_it_runs_on():
 
 def test_what_came_during_a_turn_is_another_turn():
     queue = queue_of(stream("a", source="s.x"))
-    queue.due("model.a", "x", NOW)
+    queue.mark_due("model.a", "x", NOW)
     turn(queue, NOW)
     queue.new_input("s.x", NOW + 1)
     assert turn(queue, NOW + 1) is None
@@ -68,8 +68,8 @@ def test_what_came_during_a_turn_is_another_turn():
 
 def test_a_node_waits_for_one_that_has_not_run_and_for_one_that_failed():
     queue = queue_of(stream("a"), stream("b", "a"))
-    queue.due("model.b", "x", NOW)
-    queue.due("model.a", "x", NOW + 1)
+    queue.mark_due("model.b", "x", NOW)
+    queue.mark_due("model.a", "x", NOW + 1)
     assert turn(queue, NOW + 1) == "model.a"
     queue.fail("model.a", NOW + 2, "the broker is away", heals=True)
     assert turn(queue, NOW + 2) is None
@@ -83,7 +83,7 @@ def test_a_node_waits_for_one_that_has_not_run_and_for_one_that_failed():
 def test_a_failure_stops_nothing_that_does_not_read_it():
     queue = queue_of(stream("a"), stream("b"))
     for name in "ab":
-        queue.due(f"model.{name}", "x", NOW)
+        queue.mark_due(f"model.{name}", "x", NOW)
     turn(queue, NOW)
     queue.fail("model.a", NOW, "broken", heals=False)
     assert turn(queue, NOW) == "model.b"
@@ -92,7 +92,7 @@ def test_a_failure_stops_nothing_that_does_not_read_it():
 def test_a_node_that_fails_again_and_again_is_tried_less_and_less_often():
     assert [pause_after(n) for n in (1, 2, 3, 9, 10, 1000)] == [1, 2, 4, 256, MOST, MOST]
     queue = queue_of(stream("a", source="s.x"))
-    queue.due("model.a", "x", NOW)
+    queue.mark_due("model.a", "x", NOW)
     turn(queue, NOW)
     queue.fail("model.a", NOW, "away", heals=True)
     queue.new_input("s.x", NOW)
@@ -104,7 +104,7 @@ def test_a_node_that_fails_again_and_again_is_tried_less_and_less_often():
 
 def test_what_needs_an_edit_waits_for_one():
     queue = queue_of(stream("a", source="s.x"))
-    queue.due("model.a", "x", NOW)
+    queue.mark_due("model.a", "x", NOW)
     turn(queue, NOW)
     queue.fail("model.a", NOW, "its window changed", heals=False)
     queue.new_input("s.x", NOW)
@@ -125,7 +125,7 @@ def test_a_paused_node_has_no_turn_until_it_is_resumed():
 
 
 def test_turns_begin_at_most_as_often_as_the_trigger_says():
-    queue = queue_of(stream("a", source="s.x", every=30.0))
+    queue = queue_of(stream("a", source="s.x", min_seconds=30.0))
     queue.new_input("s.x", NOW)
     assert turn(queue, NOW) == "model.a"
     queue.succeed("model.a", NOW + 1, more=False)
@@ -136,7 +136,7 @@ def test_turns_begin_at_most_as_often_as_the_trigger_says():
 
 def test_a_busy_node_does_not_keep_the_others_waiting():
     queue = queue_of(stream("busy"), stream("small", source="s.x"))
-    queue.due("model.busy", "x", NOW)
+    queue.mark_due("model.busy", "x", NOW)
     turn(queue, NOW)
     queue.new_input("s.x", NOW + 5)
     queue.succeed("model.busy", NOW + 20, more=True)
@@ -166,7 +166,7 @@ def test_changes_of_state_are_told_once():
 
 def test_a_node_that_is_gone_ends_without_a_word():
     queue = queue_of(stream("a"))
-    queue.due("model.a", "x", NOW)
+    queue.mark_due("model.a", "x", NOW)
     turn(queue, NOW)
     queue.replace({}, (), NOW)
     queue.succeed("model.a", NOW, more=False)
@@ -190,7 +190,7 @@ def test_the_table_with_most_commits_is_maintained_when_nothing_is_due():
     committed(queue, "a", 5, NOW)
     committed(queue, "b", 6, NOW)
     committed(queue, "c", 4, NOW)
-    queue.due("model.c", "x", NOW)
+    queue.mark_due("model.c", "x", NOW)
     assert maintained(queue, NOW) is None
     assert turn(queue, NOW) == "model.c"
     assert maintained(queue, NOW) is None
@@ -202,7 +202,7 @@ def test_a_table_with_many_commits_does_not_wait_for_a_quiet_moment():
     queue = queue_of(stream("a"), stream("b"))
     queue.maintain_after = 5
     committed(queue, "a", 15, NOW)
-    queue.due("model.b", "x", NOW)
+    queue.mark_due("model.b", "x", NOW)
     assert maintained(queue, NOW) == "model.a"
 
 
@@ -239,7 +239,7 @@ def stand_by(queue: NodeQueue, now: float, *, up_to_date: bool = False) -> None:
 
 def standby(*more: LiveNode, up_to_date: bool = False) -> NodeQueue:
     queue = queue_of(stream("a", source="s.x"), *more)
-    queue.due("model.a", "x", NOW)
+    queue.mark_due("model.a", "x", NOW)
     stand_by(queue, NOW, up_to_date=up_to_date)
     return queue
 
@@ -275,7 +275,7 @@ def test_a_node_that_takes_over_says_so_once():
 
 def test_what_reads_a_table_on_standby_runs_once_that_has_all_its_input():
     queue = standby(stream("b", "a"))
-    queue.due("model.b", "x", NOW)
+    queue.mark_due("model.b", "x", NOW)
     assert turn(queue, NOW + 1) is None
     queue.tick(NOW + LOCKED)
     stand_by(queue, NOW + LOCKED, up_to_date=True)
@@ -318,8 +318,8 @@ def test_a_scheduled_node_keeps_its_schedule_after_a_failure_and_on_standby():
 
 def test_a_node_that_waits_says_so_once():
     queue = queue_of(stream("a"), stream("b", "a"))
-    queue.due("model.a", "x", NOW)
-    queue.due("model.b", "x", NOW)
+    queue.mark_due("model.a", "x", NOW)
+    queue.mark_due("model.b", "x", NOW)
     assert turn(queue, NOW) == "model.a"
     for later in range(5):
         assert turn(queue, NOW + later) is None
@@ -329,7 +329,7 @@ def test_a_node_that_waits_says_so_once():
 
 def test_an_edit_of_a_node_that_backs_off_runs_it_also_if_input_came_meanwhile():
     queue = queue_of(stream("a", source="source.s.x"))
-    queue.due("model.a", "x", NOW)
+    queue.mark_due("model.a", "x", NOW)
     turn(queue, NOW)
     queue.fail("model.a", NOW + 1, "no broker", heals=True)
     queue.new_input("source.s.x", NOW + 1)
@@ -341,7 +341,7 @@ def test_an_edit_of_a_node_that_backs_off_runs_it_also_if_input_came_meanwhile()
 def test_a_node_that_was_paused_during_a_turn_that_failed_is_shown_as_paused():
     for ends in (True, False):
         queue = queue_of(stream("a", source="source.s.x"))
-        queue.due("model.a", "x", NOW)
+        queue.mark_due("model.a", "x", NOW)
         turn(queue, NOW)
         queue.pause(["model.a"])
         queue.fail("model.a", NOW + 1, "no broker", heals=ends)

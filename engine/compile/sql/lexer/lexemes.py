@@ -8,7 +8,7 @@ begin with a digit, and `>>` is two signs behind `array`, `map` or `struct` unti
 from __future__ import annotations
 
 import re
-from collections.abc import Generator, Iterator
+from collections.abc import Iterator
 from enum import Enum, auto
 from typing import Final, TypeAlias
 
@@ -59,51 +59,44 @@ _ADDRESS: Final = re.compile(r"[A-Za-z]+://[A-Za-z0-9_/.?=&#%-]+")
 _TYPES: Final = {"ARRAY", "MAP", "STRUCT"}
 
 
-def lexemes(text: str) -> Iterator[Lexeme]:
+def lexemes(text: str) -> Iterator[Lexeme]:  # noqa: C901 - one loop, as it turns once for each word of a project
     """Yield the lexemes of a text, comments among them, up to the first that is unknown or has no end."""
-    at: int | None = 0
+    addresses, at = "://" in text, 0
+    # How many types may still be open, if that counts.
     shifts = [0] if ">>" in text else None
-    while at is not None:
-        at = yield from _run(text, at, shifts)
-
-
-def _run(text: str, at: int, shifts: list[int] | None) -> Generator[Lexeme, None, int | None]:
-    """Yield the lexemes up to one that a regular expression cannot delimit, and return where it ends; None: all are.
-
-    Args:
-        text: of the lexemes.
-        at: where to begin.
-        shifts: how many types may still be open, if that counts: the text has a `>>`.
-    """
-    addresses = "://" in text
-    kinds = _KINDS
-    for match in _LEXEME.finditer(text, at):
-        group = match.lastindex
-        kind = kinds[group]  # type: ignore[index]
-        start, end = match.span(group)  # type: ignore[arg-type]
-        if kind is Kind.WORD:
-            if addresses and (address := _ADDRESS.match(text, start)) is not None:
-                # A name by its rule, and then rejected for its signs.
-                yield Kind.UNKNOWN, start, address.end()
-                return None
-            if shifts and text[start:end].upper() in _TYPES:
-                shifts[0] += 1
-        elif kind is Kind.SIGN and shifts and text[start] == ">":
-            if shifts[0] and end > start + 1 and text[start + 1] == ">":
-                shifts[0] -= 1
-                yield kind, start, start + 1
-                return start + 1
-            if end == start + 1 and shifts[0]:
-                shifts[0] -= 1
-        elif kind is Kind.COMMENT and text[start] == "/":
-            end = comment_end(text, start)
-            yield kind if end >= 0 else Kind.UNCLOSED, start, end
-            return end if end >= 0 else None
-        elif kind is Kind.UNKNOWN:
-            yield Kind.UNCLOSED if text[start] in "'\"`" else kind, start, end
-            return None
-        yield kind, start, end
-    return None
+    # Python 3.11 takes long for a member of an Enum.
+    kinds, word, sign, comment, unknown = _KINDS, Kind.WORD, Kind.SIGN, Kind.COMMENT, Kind.UNKNOWN
+    while at >= 0:
+        begin, at = at, -1
+        for match in _LEXEME.finditer(text, begin):
+            group = match.lastindex
+            kind = kinds[group]  # type: ignore[index]
+            start, end = match.span(group)  # type: ignore[arg-type]
+            if kind is word:
+                if addresses and (address := _ADDRESS.match(text, start)) is not None:
+                    # A name by its rule, and then rejected for its signs.
+                    yield unknown, start, address.end()
+                    break
+                if shifts and text[start:end].upper() in _TYPES:
+                    shifts[0] += 1
+            elif kind is sign:
+                if shifts and text[start] == ">" and shifts[0]:
+                    if end > start + 1 and text[start + 1] == ">":
+                        shifts[0] -= 1
+                        at = start + 1
+                        yield kind, start, at
+                        break
+                    shifts[0] -= end == start + 1
+            elif kind is comment:
+                if text[start] == "/":
+                    # A regular expression cannot delimit it.
+                    at = comment_end(text, start)
+                    yield kind if at >= 0 else Kind.UNCLOSED, start, at
+                    break
+            elif kind is unknown:
+                yield Kind.UNCLOSED if text[start] in "'\"`" else kind, start, end
+                break
+            yield kind, start, end
 
 
 def has_comment(text: str) -> bool:

@@ -29,7 +29,7 @@ def string_value(literal: str) -> str:
             return _of_code_point(int(long, 16))
         return chr(int(octal, 8)) if octal else _NAMED.get(other, other)
 
-    return _paired(_ESCAPE.sub(unescaped, inner))
+    return _joined_surrogates(_ESCAPE.sub(unescaped, inner))
 
 
 def _of_code_point(number: int) -> str:
@@ -40,7 +40,7 @@ def _of_code_point(number: int) -> str:
     return chr((above // 0x400 + 0xD800) & 0xFFFF) + chr(above % 0x400 + 0xDC00)
 
 
-def _paired(text: str) -> str:
+def _joined_surrogates(text: str) -> str:
     """Java's characters as code points."""
     return _SURROGATES.sub(lambda match: _code_point(*match.groups()), text)
 

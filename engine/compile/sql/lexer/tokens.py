@@ -9,14 +9,24 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
-from typing import Final
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Final
 
 from sqlglot import Dialect
+from sqlglot import tokens as of_sqlglot
 from sqlglot.errors import TokenError
-from sqlglot.tokens import Token, TokenType  # type: ignore[attr-defined]
+from sqlglot.tokens import Token  # type: ignore[attr-defined]
 
 from engine.compile.sql.lexer.lexemes import Kind, Lexeme, lexemes
 from engine.compile.sql.lexer.string_values import string_value
+
+if TYPE_CHECKING:
+    from sqlglot.tokens import TokenType  # type: ignore[attr-defined]
+else:
+    # Python 3.11 looks up a member of an Enum ten times as slowly as an attribute.
+    TokenType = SimpleNamespace(**of_sqlglot.TokenType.__members__)
+
+__all__ = ["TokenType", "tokenize", "tokens_of"]
 
 _T = TokenType
 _SIGNS: Final = {
@@ -50,8 +60,8 @@ _NAMES: Final = {"CURRENT_CATALOG", "CURRENT_SCHEMA", "LOCALTIME", "LOCALTIMESTA
 @cache
 def _keywords() -> dict[str, TokenType]:
     """Sqlglot's keywords that are one word."""
-    found = Dialect.get_or_raise("spark").tokenizer_class.KEYWORDS
-    return {word: kind for word, kind in found.items() if word.replace("_", "a").isalnum() and word not in _NAMES}
+    keywords = Dialect.get_or_raise("spark").tokenizer_class.KEYWORDS
+    return {word: kind for word, kind in keywords.items() if word.replace("_", "a").isalnum() and word not in _NAMES}
 
 
 def tokenize(text: str) -> list[Token]:
@@ -68,21 +78,22 @@ def tokenize(text: str) -> list[Token]:
 def tokens_of(text: str) -> tuple[Token, ...]:
     reader = _Reader(text)
     stream = lexemes(text)
-    keywords, tokens = _keywords(), reader.tokens
+    keywords, tokens, var = _keywords(), reader.tokens, _T.VAR
+    word_kind, sign_kind, comment_kind = Kind.WORD, Kind.SIGN, Kind.COMMENT
     # The line that the lexemes are in.
     number, begin, until = 1, 0, text.find("\n")
     for kind, start, end in stream:
         while 0 <= until < start:
             number, begin, until = number + 1, until + 1, text.find("\n", until + 1)
         raw = text[start:end]
-        if kind is Kind.WORD:
+        if kind is word_kind:
             word = raw.upper()
             if word not in _PAIRS or not reader.pair(word, raw, end):
-                tokens.append(Token(keywords.get(word, _T.VAR), raw, number, start - begin + 1, start, end - 1))
-        elif kind is Kind.SIGN and raw in _SIGNS:
+                tokens.append(Token(keywords.get(word, var), raw, number, start - begin + 1, start, end - 1))
+        elif kind is sign_kind and raw in _SIGNS:
             for one in _SIGNS[raw]:
                 tokens.append(Token(one, raw, number, start - begin + 1, start, end - 1))
-        elif kind is not Kind.COMMENT:
+        elif kind is not comment_kind:
             reader.line, reader.column = number, start - begin + 1
             reader.take(kind, start, end, stream)
             if tokens[-1].token_type is _T.UNKNOWN:
@@ -169,8 +180,8 @@ class _Reader:
             if raw == "*/":
                 self.add_hint("".join(parts), start, end)
                 return
-            shown = kind is not Kind.COMMENT
+            is_code = kind is not Kind.COMMENT
             inside = f"'{' ' * (len(raw) - 2)}'" if kind in {Kind.STRING, Kind.RAW_STRING} else raw
-            parts += [" " * (begin - at), inside if shown else " " * len(raw)]
+            parts += [" " * (begin - at), inside if is_code else " " * len(raw)]
             at = end
         raise TokenError("a hint has no end", start=start)

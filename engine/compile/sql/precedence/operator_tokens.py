@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from sqlglot import exp
-from sqlglot.tokens import Token, TokenType  # type: ignore[attr-defined]
+from sqlglot.tokens import Token  # type: ignore[attr-defined]
+
+from engine.compile.sql.lexer.tokens import TokenType
 
 _RARE = {
     TokenType.AMP, TokenType.CARET, TokenType.PIPE, TokenType.DPIPE, TokenType.LR_ARROW, TokenType.COLLATE,
@@ -20,7 +22,7 @@ _DIVIDING = {
 WRITTEN = "\x00written"
 
 
-def marked(tokens: list[Token]) -> list[Token]:
+def mark_brackets(tokens: list[Token]) -> list[Token]:
     """The tokens with a comment at each bracket and `<=>`, which sqlglot keeps at the node that it makes."""
     kinds = {TokenType.L_PAREN, TokenType.NULLSAFE_EQ}
     return [

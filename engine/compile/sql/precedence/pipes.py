@@ -12,18 +12,19 @@ from dataclasses import replace
 from itertools import chain
 
 from sqlglot import exp
-from sqlglot.tokens import Token, TokenType  # type: ignore[attr-defined]
+from sqlglot.tokens import Token  # type: ignore[attr-defined]
 
+from engine.compile.sql.lexer.tokens import TokenType
 from engine.compile.sql.precedence.pipe_steps import (
     MARK,
     RESULT,
     SETS,
     Item,
     PipeQuery,
-    closed,
-    joined,
+    close_query,
     kind_of,
     side_by_side,
+    tokens_of_items,
     visible_name,
     whole_query,
     with_step,
@@ -48,7 +49,7 @@ def without_pipes(tokens: list[Token], text: str) -> list[Token]:
     return _flat(side_by_side(tokens, _flat)) if MARK in text else tokens
 
 
-def named(tree: exp.Expr, text: str) -> exp.Expr:
+def with_relation_names(tree: exp.Expr, text: str) -> exp.Expr:
     """A tree whose relations in brackets have the names that they had before a step put them there.
 
     Args:
@@ -69,7 +70,7 @@ def _flat(items: list[Item]) -> list[Token]:
     if not places:
         return list(chain.from_iterable(items))
     behind = _behind_ctes(items)
-    query = _started(items[behind : places[0]], items[places[0]][0])
+    query = _first_query(items[behind : places[0]], items[places[0]][0])
     for place, end in zip(places, [*places[1:], len(items)], strict=True):
         for step in _steps(items[place + 1 : end]):
             query = with_step(replace(query, sign=items[place][0]), step)
@@ -89,20 +90,20 @@ def _behind_ctes(items: list[Item]) -> int:
 
 def _steps(items: list[Item]) -> list[list[Item]]:
     """A step of a pipe; ORDER BY and the like behind it, and UNION, are steps of their own: of the query around."""
-    found: list[list[Item]] = [[]]
+    steps: list[list[Item]] = [[]]
     for index, item in enumerate(items):
         kind, before = kind_of(item), kind_of(items[index - 1]) if index else None
-        kinds = [kind_of(one) for one in found[-1]]
+        kinds = [kind_of(one) for one in steps[-1]]
         follows = kind in kinds if kinds[:1] and kinds[0] in RESULT else kind is not TokenType.OFFSET
         # `* except (a)` names columns.
         names = before in _NAMING or before is TokenType.STAR
         if index and not names and (kind in SETS or (kind in RESULT and follows)):
-            found.append([])
-        found[-1].append(item)
-    return found
+            steps.append([])
+        steps[-1].append(item)
+    return steps
 
 
-def _started(items: list[Item], sign: Token) -> PipeQuery:
+def _first_query(items: list[Item], sign: Token) -> PipeQuery:
     """The query in front of the first sign."""
     kinds = [kind_of(item) for item in items]
     if kinds[:1] == [TokenType.TABLE] or (
@@ -110,7 +111,7 @@ def _started(items: list[Item], sign: Token) -> PipeQuery:
     ):
         relation = items[1:]
         alone = not {TokenType.COMMA, TokenType.JOIN, TokenType.LATERAL} & {*kinds}
-        return PipeQuery(joined(relation), sign, name=visible_name(relation) if alone else "", alone=alone)
+        return PipeQuery(tokens_of_items(relation), sign, name=visible_name(relation) if alone else "", alone=alone)
     if kinds[:1] == [TokenType.VALUES]:
-        return PipeQuery(joined(items), sign)
-    return closed(PipeQuery([], sign), joined(items))
+        return PipeQuery(tokens_of_items(items), sign)
+    return close_query(PipeQuery([], sign), tokens_of_items(items))

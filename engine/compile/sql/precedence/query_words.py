@@ -6,7 +6,9 @@ place of the one that it is put in for.
 
 from __future__ import annotations
 
-from sqlglot.tokens import Token, TokenType  # type: ignore[attr-defined]
+from sqlglot.tokens import Token  # type: ignore[attr-defined]
+
+from engine.compile.sql.lexer.tokens import TokenType
 
 _SETS = {TokenType.UNION, TokenType.EXCEPT, TokenType.INTERSECT}
 
@@ -25,15 +27,15 @@ def with_selects(tokens: list[Token], text: str) -> list[Token]:
     for index, token in enumerate(tokens):
         kind = token.token_type
         if kind is TokenType.TABLE and _starts_query(tokens, index) and _names(tokens, index + 1):
-            result += _selected(token)
+            result += _select_star(token)
         elif kind is TokenType.VALUES and _starts_query(tokens, index) and not _is_bracketed(tokens, index):
-            result += [*_selected(token), token]
+            result += [*_select_star(token), token]
         else:
             result.append(token)
     return result
 
 
-def _selected(token: Token) -> list[Token]:
+def _select_star(token: Token) -> list[Token]:
     words = (TokenType.SELECT, "SELECT"), (TokenType.STAR, "*"), (TokenType.FROM, "FROM")
     return [Token(*word, token.line, token.col, token.start, token.end) for word in words]
 

@@ -22,7 +22,7 @@ from engine.compile.sql.precedence.operators import (
     operand_keys,
 )
 
-_NEEDS_BRACKETS = "Brackets are needed around NOT, IS, IN, LIKE or BETWEEN beside another operator"
+_NEEDS_BRACKETS = "Brackets are needed around NOT, IS, IN, LIKE or BETWEEN next to another operator"
 _SHIFT = "shiftrightunsigned"
 
 
@@ -39,13 +39,13 @@ class _Operator:
             return 0
         return LEVELS.get(type(self.node), 0)
 
-    def of(self, **operands: exp.Expr) -> exp.Expr:
+    def with_operands(self, **operands: exp.Expr) -> exp.Expr:
         """The node with new operands."""
         if isinstance(self.node, exp.Distance):
             return exp.Anonymous(this=_SHIFT, expressions=list(operands.values()))
-        others = {key: value for key, value in self.node.args.items() if key not in operand_keys(self.node)}
-        made = type(self.node)(**operands, **others)
-        return exp.Not(this=made) if self.negated else made
+        other_arguments = {key: value for key, value in self.node.args.items() if key not in operand_keys(self.node)}
+        combined = type(self.node)(**operands, **other_arguments)
+        return exp.Not(this=combined) if self.negated else combined
 
 
 class _Separator:
@@ -55,7 +55,7 @@ class _Separator:
 _Item = exp.Expr | _Operator | _Separator
 
 
-def regrouped(tree: exp.Expr) -> exp.Expr:
+def regroup_operators(tree: exp.Expr) -> exp.Expr:
     """The tree with every chain of operators grouped as Spark does, without the marks."""
     for root in [node for node in tree.walk() if _is_root(node)]:
         grouped = _Chain(_items(root)).predicated()
@@ -103,9 +103,9 @@ def _items(node: exp.Expr, negated: bool = False) -> Iterator[_Item]:
             yield from _items(node.this)
     elif isinstance(node, exp.Collate):
         yield from _items(node.this)
-        name, *others = _items(node.expression)
+        name, *other_items = _items(node.expression)
         yield _Operator(exp.Collate(expression=name))
-        yield from others
+        yield from other_items
     else:
         yield from _items(node.this)
         yield _Operator(node, negated)
@@ -147,37 +147,37 @@ class _Chain:
             raise _needs_brackets(self._items[self._at :])
         return result
 
-    def _predicate(self, operator: _Operator, left: exp.Expr) -> exp.Expr:
+    def _predicate(self, operator: _Operator, left_operand: exp.Expr) -> exp.Expr:
         if isinstance(operator.node, exp.Between):
             low = self._value(COMPARISON)
             self._at += 1
-            return operator.of(this=left, low=low, high=self._value(COMPARISON))
+            return operator.with_operands(this=left_operand, low=low, high=self._value(COMPARISON))
         if isinstance(operator.node, TESTS):
-            return operator.of(this=left)
-        result = operator.of(this=left, expression=self._value(COMPARISON))
+            return operator.with_operands(this=left_operand)
+        result = operator.with_operands(this=left_operand, expression=self._value(COMPARISON))
         escape = self._next()
         if isinstance(escape, _Operator) and isinstance(escape.node, exp.Escape):
             self._at += 1
-            return escape.of(this=result)
+            return escape.with_operands(this=result)
         return result
 
     def _value(self, least: int) -> exp.Expr:
-        left = self._operand()
+        left_operand = self._operand()
         while isinstance(operator := self._next(), _Operator) and operator.level() >= least:
             self._at += 1
-            left = operator.of(this=left, expression=self._value(operator.level() + 1))
-        return left
+            left_operand = operator.with_operands(this=left_operand, expression=self._value(operator.level() + 1))
+        return left_operand
 
     def _operand(self) -> exp.Expr:
         item = self._next()
         self._at += 1
         if isinstance(item, _Operator) and isinstance(item.node, PREFIXES):
-            return item.of(this=self._value(UNARY))
+            return item.with_operands(this=self._value(UNARY))
         if not isinstance(item, exp.Expr):
             raise _needs_brackets(self._items[self._at - 1 :])
         while isinstance(collate := self._next(), _Operator) and isinstance(collate.node, exp.Collate):
             self._at += 1
-            item = collate.of(this=item)
+            item = collate.with_operands(this=item)
         return item
 
     def _next(self) -> _Item | None:

@@ -6,7 +6,9 @@ Spark's SemiStructuredExtract. The key keeps its place, by which the text shows 
 from __future__ import annotations
 
 from sqlglot import exp
-from sqlglot.tokens import Token, TokenType  # type: ignore[attr-defined]
+from sqlglot.tokens import Token  # type: ignore[attr-defined]
+
+from engine.compile.sql.lexer.tokens import TokenType
 
 _BEFORE = {TokenType.VAR, TokenType.IDENTIFIER, TokenType.R_PAREN, TokenType.R_BRACKET}
 _TYPES = {"array", "map", "struct"}

@@ -41,11 +41,13 @@ class Bound(Struct, frozen=True):
 
 def separates(join: Join, condition: Condition) -> bool:
     """Whether each side of a comparison uses one side of the join."""
-    left, right = condition.left, condition.right
-    if left is None or right is None or not left.refs or not right.refs:
+    left_side, right_side = condition.left_side, condition.right_side
+    if left_side is None or right_side is None or not left_side.refs or not right_side.refs:
         return False
-    ours, theirs = join.left.ids, join.right.ids
-    return (left.refs <= ours and right.refs <= theirs) or (left.refs <= theirs and right.refs <= ours)
+    ours, theirs = join.left_side.ids, join.right_side.ids
+    return (left_side.refs <= ours and right_side.refs <= theirs) or (
+        left_side.refs <= theirs and right_side.refs <= ours
+    )
 
 
 def event_time_equality(join: Join) -> bool:
@@ -53,20 +55,20 @@ def event_time_equality(join: Join) -> bool:
 
     `<=>` does not count: Spark wraps its sides.
     """
-    return any(any(map(_marked, _sides(pair))) for pair in equalities(join) if not pair.shared)
+    return any(any(map(_has_watermark, _sides(pair))) for pair in equalities(join) if not pair.shared)
 
 
 def equal_event_times(join: Join) -> bool:
     """Whether both sides of an equality are event times: rows of both are dropped, and late, by the same time."""
-    return any(all(map(_marked, _sides(pair))) for pair in equalities(join))
+    return any(all(map(_has_watermark, _sides(pair))) for pair in equalities(join))
 
 
 def half_marked(join: Join) -> PlanColumn | None:
     """The column without a watermark to which an event time is equal; None: there is no such equality."""
     for pair in equalities(join):
         one, other = _sides(pair)
-        if _marked(one) != _marked(other):
-            return (other if _marked(one) else one).column
+        if _has_watermark(one) != _has_watermark(other):
+            return (other if _has_watermark(one) else one).column
     return None
 
 
@@ -75,29 +77,29 @@ def equalities(join: Join) -> list[Condition]:
     return [c for c in join.conditions if c.sign == "=" and separates(join, c)]
 
 
-def bounds_state(of: LogicalPlan, by: LogicalPlan, conditions: tuple[Condition, ...]) -> bool:
+def bounds_state(side: LogicalPlan, by: LogicalPlan, conditions: tuple[Condition, ...]) -> bool:
     """Whether a condition bounds a column of one side from below by the watermark of the other.
 
     So Spark's check before the start has it. A bound by constants counts too.
     """
     if not any(column.watermark for column in by.columns):
         return False
-    return any(bound.other is None or bound.other.watermark for bound in bounds(of, conditions))
+    return any(bound.other is None or bound.other.watermark for bound in bounds(side, conditions))
 
 
-def releases(join: Join, of: LogicalPlan) -> bool:
+def releases_rows(join: Join, side: LogicalPlan) -> bool:
     """Whether a row of one side leaves the state as soon as the watermark says that none can match it any more."""
-    return equal_event_times(join) or any(bound.exact for bound in bounds(of, join.conditions))
+    return equal_event_times(join) or any(bound.exact for bound in bounds(side, join.conditions))
 
 
-def bounds(of: LogicalPlan, conditions: tuple[Condition, ...]) -> list[Bound]:
+def bounds(side: LogicalPlan, conditions: tuple[Condition, ...]) -> list[Bound]:
     """The comparisons that bound a column of one side from below."""
-    solved = (_solved(of, condition) for condition in conditions)
+    solved = (_bound_of(side, condition) for condition in conditions)
     return [bound for bound in solved if bound is not None]
 
 
-def _solved(of: LogicalPlan, condition: Condition) -> Bound | None:
-    smaller, greater = condition.left, condition.right
+def _bound_of(side: LogicalPlan, condition: Condition) -> Bound | None:
+    smaller, greater = condition.left_side, condition.right_side
     if condition.sign in {">", ">="}:
         smaller, greater = greater, smaller
     elif condition.sign not in {"<", "<="}:
@@ -105,7 +107,7 @@ def _solved(of: LogicalPlan, condition: Condition) -> Bound | None:
     if smaller is None or greater is None or smaller.terms is None or greater.terms is None:
         return None
     terms = [*smaller.terms, *(Term(not t.negative, t.column, t.seconds, t.rounded) for t in greater.terms)]
-    ids = of.ids
+    ids = side.ids
     ours = {(t.negative, t.column) for t in terms if t.column is not None and t.column.id in ids}
     theirs = {t.column.id: t.column for t in terms if t.column is not None and t.column.id not in ids}
     if len(ours) != 1 or len(theirs) > 1:
@@ -126,11 +128,11 @@ def _repeats_length(side: Side) -> bool:
 
 
 def _sides(pair: Condition) -> tuple[Side, Side]:
-    left, right = pair.left, pair.right
-    if left is None or right is None:
+    left_side, right_side = pair.left_side, pair.right_side
+    if left_side is None or right_side is None:
         raise TypeError(pair)
-    return left, right
+    return left_side, right_side
 
 
-def _marked(side: Side) -> bool:
+def _has_watermark(side: Side) -> bool:
     return side.column is not None and side.column.watermark

@@ -11,7 +11,8 @@ from __future__ import annotations
 
 from msgspec import Struct
 from msgspec.structs import force_setattr, replace
-from sqlglot import exp
+
+from engine.compile.sql.query_nodes import TreeNode
 
 NO_IDS: frozenset[int] = frozenset()
 
@@ -27,8 +28,8 @@ class PlanColumn(Struct, frozen=True):
         window: "tumbling", "sliding" or "session" for the struct that such a function makes.
         copy_of: id of the column that this is another name of; 0 if it is none.
         fields: of a struct that the query built, as far as they carry marks.
-        lost: the expression that made this column of a watermarked one and dropped the watermark.
-        known: whether the relation is known to have it.
+        watermark_lost_at: the expression that made this column of a watermarked one and dropped the watermark.
+        is_certain: whether the relation is known to have it.
     """
 
     id: int
@@ -38,8 +39,8 @@ class PlanColumn(Struct, frozen=True):
     window: str = ""
     copy_of: int = 0
     fields: tuple[PlanColumn, ...] = ()
-    lost: exp.Expr | None = None
-    known: bool = True
+    watermark_lost_at: TreeNode | None = None
+    is_certain: bool = True
 
 
 class Term(Struct, frozen=True):
@@ -82,11 +83,11 @@ class Condition(Struct, frozen=True):
     (RewriteWithExpression): then it compares a column of its own.
     """
 
-    node: exp.Expr
+    node: TreeNode
     refs: frozenset[int]
     sign: str = ""
-    left: Side | None = None
-    right: Side | None = None
+    left_side: Side | None = None
+    right_side: Side | None = None
     rejects_null: bool = False
     shared: bool = False
     projected: bool = False
@@ -111,11 +112,11 @@ class Key(Struct, frozen=True):
     GROUPING SETS leaves the key out.
     """
 
-    node: exp.Expr
+    node: TreeNode
     column: PlanColumn | None
     refs: frozenset[int]
     constant: bool = False
-    lost: exp.Expr | None = None
+    watermark_lost_at: TreeNode | None = None
     type: str = ""
     inherits: PlanColumn | None = None
     always: bool = True
@@ -152,7 +153,7 @@ class LogicalPlan(Struct, frozen=True, kw_only=True):
         streaming: reads a stream.
     """
 
-    node: exp.Expr
+    node: TreeNode
     columns: tuple[PlanColumn, ...] = ()
     children: tuple[LogicalPlan, ...] = ()
     uses: frozenset[int] = NO_IDS
@@ -179,7 +180,7 @@ class LogicalPlan(Struct, frozen=True, kw_only=True):
 class Domain(Struct, frozen=True):
     """A correlated subquery that Spark computes by grouping rows of a stream by these columns."""
 
-    node: exp.Expr
+    node: TreeNode
     columns: tuple[PlanColumn, ...]
 
 
@@ -218,8 +219,8 @@ class Aggregate(LogicalPlan, frozen=True, kw_only=True):
 
     keys: tuple[Key, ...] = ()
     sources: Sources = ()
-    distinct: tuple[exp.Expr, ...] = ()
-    collects: tuple[exp.Expr, ...] = ()
+    distinct: tuple[TreeNode, ...] = ()
+    collects: tuple[TreeNode, ...] = ()
     calls: bool = True
     results: frozenset[int] = NO_IDS
     repeats: bool = True
@@ -237,12 +238,12 @@ class Join(LogicalPlan, frozen=True, kw_only=True):
     lateral: bool = False
 
     @property
-    def left(self) -> LogicalPlan:
+    def left_side(self) -> LogicalPlan:
         """The left side."""
         return self.children[0]
 
     @property
-    def right(self) -> LogicalPlan:
+    def right_side(self) -> LogicalPlan:
         """The right side."""
         return self.children[1]
 
@@ -278,7 +279,7 @@ class Sample(LogicalPlan, frozen=True, kw_only=True):
 class Over(LogicalPlan, frozen=True, kw_only=True):
     """Functions with OVER; `calls` are they."""
 
-    calls: tuple[exp.Expr, ...] = ()
+    calls: tuple[TreeNode, ...] = ()
 
 
 class Generate(LogicalPlan, frozen=True, kw_only=True):
@@ -307,7 +308,7 @@ def walk(plan: LogicalPlan) -> list[LogicalPlan]:
     return steps
 
 
-def executed(plan: LogicalPlan) -> tuple[LogicalPlan, ...]:
+def executed_children(plan: LogicalPlan) -> tuple[LogicalPlan, ...]:
     """What a step reads when the query runs: CTEs in place."""
     if isinstance(plan, With):
         return plan.children[-1:]
@@ -316,7 +317,7 @@ def executed(plan: LogicalPlan) -> tuple[LogicalPlan, ...]:
     return plan.children
 
 
-def steps(plan: LogicalPlan, counted: dict[int, int] | None = None) -> int:
+def count_steps(plan: LogicalPlan, counted: dict[int, int] | None = None) -> int:
     """How many steps a query has when it runs; a CTE counts as often as it is read.
 
     Args:
@@ -325,18 +326,18 @@ def steps(plan: LogicalPlan, counted: dict[int, int] | None = None) -> int:
     """
     counted = {} if counted is None else counted
     if id(plan) not in counted:
-        counted[id(plan)] = 1 + sum(steps(below, counted) for below in executed(plan))
+        counted[id(plan)] = 1 + sum(count_steps(below, counted) for below in executed_children(plan))
     return counted[id(plan)]
 
 
-def renamed(column: PlanColumn, number: int, name: str | None = None) -> PlanColumn:
+def copy_of_column(column: PlanColumn, number: int, name: str | None = None) -> PlanColumn:
     """The same value as a new column."""
     return replace(column, id=number, name=column.name if name is None else name, copy_of=column.id)
 
 
 def in_place(plan: Ref) -> LogicalPlan:
     """A CTE where it is read, as a step of the plan that runs."""
-    (below,) = executed(plan)
+    (below,) = executed_children(plan)
     pairs = zip(plan.columns, below.columns, strict=False)
     names = tuple((mine.id, frozenset({theirs.id})) for mine, theirs in pairs)
     return Projection(node=plan.node, columns=plan.columns, children=(below,), sources=names, open=plan.open)
@@ -356,7 +357,9 @@ def groups_by_outer(plan: LogicalPlan, outer: frozenset[int], *, scalar: bool) -
 
 
 def _ties(condition: Condition, outer: frozenset[int]) -> bool:
-    left, right = condition.left, condition.right
-    if condition.sign != "=" or left is None or right is None:
+    left_side, right_side = condition.left_side, condition.right_side
+    if condition.sign != "=" or left_side is None or right_side is None:
         return False
-    return (left.refs <= outer) != (right.refs <= outer) and not (left.refs & outer and right.refs & outer)
+    return (left_side.refs <= outer) != (right_side.refs <= outer) and not (
+        left_side.refs & outer and right_side.refs & outer
+    )

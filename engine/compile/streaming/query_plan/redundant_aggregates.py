@@ -11,9 +11,10 @@ from __future__ import annotations
 
 from msgspec import Struct
 from msgspec.structs import replace
-from sqlglot import exp
 
-from engine.compile.sql.aggregates import is_aggregate
+from engine.compile.sql.aggregates import has_sets, in_having
+from engine.compile.sql.determinism import draws, select_draws
+from engine.compile.sql.query_nodes import column_names, is_one_row
 from engine.compile.streaming.query_plan.logical_plan import (
     NO_IDS,
     Aggregate,
@@ -29,13 +30,11 @@ from engine.compile.streaming.query_plan.logical_plan import (
     SortPlan,
     UnionPlan,
     With,
-    executed,
+    executed_children,
     in_place,
     walk,
 )
 
-# Functions that give another value each time.
-RANDOM = (exp.Rand, exp.Randn, exp.Uuid, exp.Shuffle)
 _ONE_PASS = 2
 
 
@@ -62,15 +61,15 @@ class _Way(Struct, frozen=True):
 def grouped_once(plan: LogicalPlan) -> LogicalPlan:
     """The plan without the groupings that Spark leaves out."""
     groupings = sum(isinstance(step, (Distinct, Except, Aggregate, Limit)) for step in walk(plan))
-    return _settled(plan, 0) if groupings > 1 else plan
+    return _settle_groups(plan, 0) if groupings > 1 else plan
 
 
-def _settled(plan: LogicalPlan, above: int) -> LogicalPlan:
+def _settle_groups(plan: LogicalPlan, above: int) -> LogicalPlan:
     """From the bottom; `above` is the number of filters that Spark's first pass moves to this step."""
     if isinstance(plan, With):
-        return _settled(executed(plan)[0], above)
+        return _settle_groups(executed_children(plan)[0], above)
     if isinstance(plan, Ref) and plan.definition is not None:
-        return _settled(in_place(plan), above)
+        return _settle_groups(in_place(plan), above)
     if isinstance(plan, Filter):
         below = above + 1 if _moves(plan) else 0
     elif isinstance(plan, Projection):
@@ -80,10 +79,10 @@ def _settled(plan: LogicalPlan, above: int) -> LogicalPlan:
     else:
         below = above if isinstance(plan, (UnionPlan, SortPlan)) or _keeps_rows(plan) else 0
     rest = below if isinstance(plan, UnionPlan) else 0
-    children = tuple(_settled(child, rest if number else below) for number, child in enumerate(plan.children))
+    children = tuple(_settle_groups(child, rest if number else below) for number, child in enumerate(plan.children))
     plan = replace(plan, children=children)
     groups = only_groups(plan) or (isinstance(plan, Aggregate) and bool(plan.keys) and not plan.repeats)
-    return _regrouped(plan, below) if groups else plan
+    return _without_redundant_group(plan, below) if groups else plan
 
 
 def only_groups(plan: LogicalPlan) -> bool:
@@ -93,25 +92,25 @@ def only_groups(plan: LogicalPlan) -> bool:
     return isinstance(plan, Distinct) or (isinstance(plan, Aggregate) and bool(plan.keys) and not plan.calls)
 
 
-def _regrouped(plan: LogicalPlan, moved: int) -> LogicalPlan:
+def _without_redundant_group(plan: LogicalPlan, moved: int) -> LogicalPlan:
     """A grouping without itself, or without the one below it, or as it is."""
-    own = used = plan.child.ids
+    own = used_ids = plan.child.ids
     if isinstance(plan, Aggregate):
         own = frozenset(key.column.id for key in plan.keys if key.column is not None)
-        used = plan.uses.union(*(key.refs for key in plan.keys), *(refs for _, refs in plan.sources))
+        used_ids = plan.uses.union(*(key.refs for key in plan.keys), *(refs for _, refs in plan.sources))
     way = _way(plan.child)
-    if way.outer & used:
+    if way.outer & used_ids:
         return plan
-    needless = way.groups and not way.results & used
+    needless = way.groups and not way.results & used_ids
     between = moved + way.filters >= _ONE_PASS
     if only_groups(plan) and (between or not needless) and (way.one or any(keys <= own for keys in way.keys)):
-        return ungrouped(plan)
+        return without_group(plan)
     if not needless:
         return plan
-    return _regrouped(replace(plan, children=(_without(plan.child), *plan.children[1:])), moved)
+    return _without_redundant_group(replace(plan, children=(_without(plan.child), *plan.children[1:])), moved)
 
 
-def ungrouped(plan: LogicalPlan) -> LogicalPlan:
+def without_group(plan: LogicalPlan) -> LogicalPlan:
     """What a grouping is without its grouping."""
     if isinstance(plan, Distinct):
         return plan.child
@@ -124,33 +123,32 @@ def ungrouped(plan: LogicalPlan) -> LogicalPlan:
 def _without(plan: LogicalPlan) -> LogicalPlan:
     """The way without the grouping at its end."""
     if isinstance(plan, (Distinct, Aggregate, Except)):
-        return ungrouped(plan)
+        return without_group(plan)
     return replace(plan, children=(_without(plan.child), *plan.children[1:]))
 
 
 def _way(plan: LogicalPlan) -> _Way:
     if only_groups(plan) or isinstance(plan, Aggregate):
-        return _grouping(plan)
+        return _way_of_group(plan)
     if isinstance(plan, SortPlan) or _keeps_rows(plan):
         return _way(plan.child)
     if isinstance(plan, (Projection, Filter, Limit)):
-        return _stepped(plan, _way(plan.child))
-    return _joined(plan) if isinstance(plan, Join) else _Way()
+        return _way_through_step(plan, _way(plan.child))
+    return _way_through_join(plan) if isinstance(plan, Join) else _Way()
 
 
-def _stepped(plan: Projection | Filter | Limit, way: _Way) -> _Way:
+def _way_through_step(plan: Projection | Filter | Limit, way: _Way) -> _Way:
     if isinstance(plan, Limit):
-        return replace(way, one=is_one(plan), groups=False)
+        return replace(way, one=is_one_row(plan.node), groups=False)
     if isinstance(plan, Filter):
         stays = not _moves(plan) or _asks_results(plan, way.results)
         return replace(way, filters=way.filters + 1, groups=way.groups and not stays)
     if any(column.window == "sliding" for column in _windows(plan)):
         return _Way()
     results, outer = _made_of(plan, way.results), _made_of(plan, way.outer)
-    chance = isinstance(plan.node, exp.Select) and any(e.find(*RANDOM) for e in plan.node.expressions)
-    if chance:
+    if select_draws(plan.node):
         results = plan.ids
-    keys = _kept(way.keys, plan.columns)
+    keys = _surviving_keys(way.keys, plan.columns)
     return replace(way, keys=keys, results=results, outer=outer, filters=way.filters + _checks_time(plan))
 
 
@@ -158,30 +156,35 @@ def _made_of(plan: Projection, ids: frozenset[int]) -> frozenset[int]:
     return frozenset(number for number, refs in plan.sources if refs & ids)
 
 
-def _grouping(plan: LogicalPlan) -> _Way:
+def _way_of_group(plan: LogicalPlan) -> _Way:
     if not isinstance(plan, Aggregate):
         return _Way(() if plan.open else (plan.ids,), groups=True)
-    sets = plan.node.find(exp.Rollup, exp.Cube, exp.GroupingSets) is not None
+    sets = has_sets(plan.node)
     ids = {key.column.id if key.column is not None else 0 for key in plan.keys if not key.constant}
-    keys = () if sets else _kept((frozenset(ids),), plan.columns)
+    keys = () if sets else _surviving_keys((frozenset(ids),), plan.columns)
     return _Way(keys, one=not plan.keys, results=plan.results, groups=not sets)
 
 
-def _joined(plan: Join) -> _Way:
+def _way_through_join(plan: Join) -> _Way:
     """The rows of the left side, where each finds one on the right at most."""
     if plan.kind == "left" and not plan.lateral:
-        way = _way(plan.left)
-        return replace(way, outer=way.outer.union(column.id for column in plan.right.columns))
+        way = _way(plan.left_side)
+        return replace(way, outer=way.outer.union(column.id for column in plan.right_side.columns))
     if plan.kind != "inner" or plan.lateral:
         return _Way()
-    pairs = [c for c in plan.conditions if c.sign == "=" and c.left is not None and c.right is not None]
-    tied = {side.column.id for c in pairs for side in (c.left, c.right) if side is not None and side.column is not None}
-    if any(keys <= tied for keys in _way(plan.right).keys):
-        return _Way(_way(plan.left).keys)
+    pairs = [c for c in plan.conditions if c.sign == "=" and c.left_side is not None and c.right_side is not None]
+    tied = {
+        side.column.id
+        for c in pairs
+        for side in (c.left_side, c.right_side)
+        if side is not None and side.column is not None
+    }
+    if any(keys <= tied for keys in _way(plan.right_side).keys):
+        return _Way(_way(plan.left_side).keys)
     return _Way()
 
 
-def _kept(keys: tuple[frozenset[int], ...], columns: tuple[PlanColumn, ...]) -> tuple[frozenset[int], ...]:
+def _surviving_keys(keys: tuple[frozenset[int], ...], columns: tuple[PlanColumn, ...]) -> tuple[frozenset[int], ...]:
     """The sets of which each column is still there, perhaps under another name."""
     now = {column.copy_of: column.id for column in columns if column.copy_of}
     now |= {column.id: column.id for column in columns}
@@ -204,19 +207,14 @@ def _keeps_rows(plan: LogicalPlan) -> bool:
 
 
 def _moves(plan: Filter) -> bool:
-    return plan.node.find(*RANDOM) is None
+    return not draws(plan.node)
 
 
 def _asks_results(plan: Filter, results: frozenset[int]) -> bool:
     """Whether a condition is about what aggregates gave; those of HAVING hold the aggregates themselves."""
-    if isinstance(plan.node, exp.Having) and any(is_aggregate(node) for node in plan.node.walk()):
+    if in_having(plan.node):
         return True
     names = {column.name for column in plan.columns if column.id in results}
-    named = any(column.name.lower() in names for column in plan.node.find_all(exp.Column))
-    return named or any(condition.refs & results for condition in plan.conditions)
-
-
-def is_one(plan: Limit) -> bool:
-    """Whether it is LIMIT 1."""
-    number = plan.node.args.get("expression") or plan.node.args.get("size")
-    return isinstance(number, exp.Literal) and number.this == "1"
+    return not names.isdisjoint(column_names(plan.node)) or any(
+        condition.refs & results for condition in plan.conditions
+    )

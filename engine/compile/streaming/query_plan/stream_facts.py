@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from sqlglot import exp
-
 from engine.compile.nodes.query_finding import QueryFinding
+from engine.compile.sql.query_nodes import TreeNode
 from engine.compile.streaming.query_plan.logical_plan import Domain, LogicalPlan
 from engine.errors import Level
 
@@ -32,19 +31,19 @@ class StreamQuery:
     domains: tuple[Domain, ...] = ()
 
 
-def error(code: str, message: str, hint: str, node: exp.Expr) -> QueryFinding:
+def error(code: str, message: str, hint: str, node: TreeNode) -> QueryFinding:
     """A finding that Spark would reject."""
     return QueryFinding(code, message, hint, offset(node))
 
 
-def warning(code: str, message: str, hint: str, node: exp.Expr) -> QueryFinding:
+def warning(code: str, message: str, hint: str, node: TreeNode) -> QueryFinding:
     """A finding that Spark accepts."""
     return QueryFinding(code, message, hint, offset(node), Level.WARNING)
 
 
-def offset(node: exp.Expr) -> int:
+def offset(node: TreeNode) -> int:
     """Where a part of the tree begins in the text; clauses begin with their first name or literal."""
-    at: exp.Expr | None = node
+    at: TreeNode | None = node
     while at is not None:
         starts = [n.meta["start"] for n in at.walk() if "start" in n.meta]
         if starts:

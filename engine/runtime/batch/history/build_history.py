@@ -39,8 +39,6 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class _Building:
-    """A history that is being built; what it has written so far is in `state` and `table`."""
-
     run: Run
     session: SparkSession
     model: Model
@@ -48,20 +46,20 @@ class _Building:
     state: ModelState
     inputs: Mapping[str, Any]
     table: TableFacts | None
-    before: frozenset[str] | None
+    earlier_columns: frozenset[str] | None
     notes: tuple[str, ...] = ()
 
     def take(self, manifest: Manifest, extract: Extract) -> Metrics:
         """Take an extract in one commit; `manifest` has the inputs as they are read for it."""
-        watched = register(self.session, manifest, self.model, self.run.place, bounded=True)
+        watched_inputs = register(self.session, manifest, self.model, self.run.place, bounded=True)
         frame = table_setup.checked_frame(self.session, self.model)
-        explain.tell(self.model, frame)
-        return self.write(frame, watched, extract)
+        explain.log_plan(self.model, frame)
+        return self.write(frame, watched_inputs, extract)
 
     def write(
         self,
         frame: DataFrame,
-        watched: tuple[Watched, ...],
+        watched_inputs: tuple[Watched, ...],
         extract: Extract,
         difference: ResultDifference | None = None,
     ) -> Metrics:
@@ -72,7 +70,7 @@ class _Building:
         if self.table is not None:
             model = table_setup.as_spelled(model, [name for name, _ in self.table.columns])
             # Columns that the history adds are not the query's.
-            frame, notes = table_setup.fitted(model, frame, self._given())
+            frame, notes = table_setup.fitted(model, frame, self._query_columns())
             self.notes += notes
             relation = model.relation
             expected = ExpectedTable(model.name, self.table.uuid, self.table.snapshot, descends_in(self.run, relation))
@@ -81,25 +79,29 @@ class _Building:
         self.folder.save(self.state)
 
         def commit(rows: DataFrame, markers: Mapping[str, str]) -> Commit | None:
-            return take(spelled(model, rows), rows, extract, markers, expected, difference)
+            return take_extract(with_query_spelling(model, rows), rows, extract, markers, expected, difference)
 
-        read = read_markers(self.inputs)
-        made = replace_table(self.run, model, frame, _failing(model, watched), commit, markers=read)
+        input_markers = read_markers(self.inputs)
+        replaced_table = replace_table(
+            self.run, model, frame, _failing(model, watched_inputs), commit, markers=input_markers
+        )
         kill_points.reach("committed", model.name, None, model.relation.sql)
         self.table = self.run.lake.table(model.relation.schema, model.relation.name)
-        known = self.table
+        current_table = self.table
         self.state = replace(
             self.state,
-            uuid=known.uuid if known else None,
-            snapshot=known.snapshot if known else None,
+            uuid=current_table.uuid if current_table else None,
+            snapshot=current_table.snapshot if current_table else None,
             columns=tuple(frame.columns),
         )
-        return made.metrics
+        return replaced_table.metrics
 
-    def _given(self) -> frozenset[str]:
+    def _query_columns(self) -> frozenset[str]:
         """The columns that the query gave before; those of the history, which it never gives, are not among them."""
-        known = self.before if self.before is not None else frozenset(map(str.lower, self.state.columns))
-        return known - set(self.model.write.history.columns)
+        earlier_columns = (
+            self.earlier_columns if self.earlier_columns is not None else frozenset(map(str.lower, self.state.columns))
+        )
+        return earlier_columns - set(self.model.write.history.columns)
 
 
 def build_history(
@@ -110,7 +112,7 @@ def build_history(
     state: ModelState,
     inputs: Mapping[str, Any],
     table: TableFacts | None,
-    before: frozenset[str] | None,
+    earlier_columns: frozenset[str] | None,
     choice: RefreshChoice | None = None,
 ) -> Outcome:
     """Take what a history has not taken: the query as it is now, or each file that is an extract, in order.
@@ -122,31 +124,35 @@ def build_history(
         RunError: see `take_versions` and `take_changes`.
         RunError: `extract-order`: a file is of a time that was taken before.
     """
-    building = _Building(run, session, model, folder, state, inputs, table, before)
+    building = _Building(run, session, model, folder, state, inputs, table, earlier_columns)
     source = extract_source(run.manifest, model)
     totals = Metrics()
     if source is None:
         totals = _take_result(building, choice)
     else:
-        taken = dict(state.extracts) if table is not None else {}
+        taken_extracts = dict(state.extracts) if table is not None else {}
         with errors_at(source.location):
-            files = listing.waiting(session, source.spec, run.place, taken)
+            files = listing.waiting(session, source.spec, run.place, taken_extracts)
         for file in files:
-            totals = _sum(totals, building.take(_only(run.manifest, source, file), Extract(file.at, f"'{file.name}'")))
-            taken = listing.with_taken(taken, file)
-            building.state = replace(building.state, extracts=taken)
+            totals = _add_metrics(
+                totals, building.take(_reading_only(run.manifest, source, file), Extract(file.at, f"'{file.name}'"))
+            )
+            taken_extracts = listing.with_taken(taken_extracts, file)
+            building.state = replace(building.state, extracts=taken_extracts)
             folder.save(building.state)
         if not files and building.table is None:
             message = f"'{source.spec.name}' has no files: there is no extract to begin with"
             raise RunError("extract-empty", message, "Land the first extract, then build again.", node=model.name)
-    there = run.lake.table(model.relation.schema, model.relation.name)
-    made = there.made if there is not None else {}
-    snapshot = there.snapshot if there is not None else None
+    current_table = run.lake.table(model.relation.schema, model.relation.name)
+    metadata_marks = current_table.shape if current_table is not None else {}
+    snapshot = current_table.snapshot if current_table is not None else None
     # Only changes are looked for from a snapshot of the input: that of another history may expire.
     follows = model.write.history is History.CHANGES and source is None
     pinned = follows and positions(run, model) == inputs
-    done = replace(building.state, phase=Phase.PUBLISHED, inputs=inputs, made=made, snapshot=snapshot, pinned=pinned)
-    folder.save(done)
+    published_state = replace(
+        building.state, phase=Phase.PUBLISHED, inputs=inputs, made=metadata_marks, snapshot=snapshot, pinned=pinned
+    )
+    folder.save(published_state)
     note = "; ".join(building.notes)
     return Outcome(Status.SUCCESS, note=note, snapshot_id=snapshot, **totals.numbers())
 
@@ -157,14 +163,14 @@ def _take_result(building: _Building, choice: RefreshChoice | None) -> Metrics:
     if building.table is None or choice is None or choice.way is not Way.CHANGES:
         return building.take(run.manifest, extract)
     with ExitStack() as stack:
-        found = changed_rows(run, session, model, choice, stack)
-        if found is None:
+        changed = changed_rows(run, session, model, choice, stack)
+        if changed is None:
             return building.take(run.manifest, extract)
-        building.notes = (found.note,)
-        return building.write(found.difference.added, (), extract, found.difference)
+        building.notes = (changed.note,)
+        return building.write(changed.difference.added, (), extract, changed.difference)
 
 
-def take(
+def take_extract(
     model: Model,
     rows: DataFrame,
     extract: Extract,
@@ -180,42 +186,41 @@ def take(
 def extract_source(manifest: Manifest, model: Model) -> Source | None:
     """The source of a model whose files are extracts; None: it reads all of its inputs in full.
 
-    Raises:
-        RunError: `setting-conflict`: there are several.
+    Raises RunError: `setting-conflict`: there are several.
     """
     nodes = (manifest.nodes[item.node] for item in model.inputs)
-    found = {node.id: node for node in nodes if isinstance(node, Source) and "full_extracts" in node.spec.settings}
-    if len(found) > 1:
-        names = ", ".join(f"'{source.spec.name}'" for source in found.values())
+    sources = {node.id: node for node in nodes if isinstance(node, Source) and "full_extracts" in node.spec.settings}
+    if len(sources) > 1:
+        names = ", ".join(f"'{source.spec.name}'" for source in sources.values())
         message = f"{names} have 'full_extracts', and a history takes the files of one source in order"
         hint = "Keep a history for each of them, and join these."
         raise RunError("setting-conflict", message, hint, node=model.name, location=Location(model.file))
-    return next(iter(found.values()), None)
+    return next(iter(sources.values()), None)
 
 
-def spelled(model: Model, rows: DataFrame) -> Model:
-    known = {name.lower(): name for name in rows.columns}
+def with_query_spelling(model: Model, rows: DataFrame) -> Model:
+    column_names = {name.lower(): name for name in rows.columns}
     placed = table_setup.as_spelled(model, rows.columns)
-    compared = tuple(known.get(name.lower(), name) for name in model.write.check)
+    compared = tuple(column_names.get(name.lower(), name) for name in model.write.check)
     return replace(placed, write=replace(placed.write, check=compared))
 
 
-def _only(manifest: Manifest, source: Source, file: ExtractFile) -> Manifest:
+def _reading_only(manifest: Manifest, source: Source, file: ExtractFile) -> Manifest:
     settings = {**source.spec.settings, "path": file.path}
     node = replace(source, spec=replace(source.spec, settings=settings))
     return replace(manifest, nodes={**manifest.nodes, source.id: node})
 
 
-def _failing(model: Model, watched: tuple[Watched, ...]) -> tuple[Watched, ...]:
+def _failing(model: Model, watched_inputs: tuple[Watched, ...]) -> tuple[Watched, ...]:
     """The inputs, whose bad records end a build where their keys would be taken for deleted ones."""
     if model.write.deletes is not Deletes.CLOSE:
-        return watched
-    return tuple(replace(item, policy=OnBadRecord.FAIL) for item in watched)
+        return watched_inputs
+    return tuple(replace(item, policy=OnBadRecord.FAIL) for item in watched_inputs)
 
 
-def _sum(one: Metrics, other: Metrics) -> Metrics:
+def _add_metrics(first: Metrics, second: Metrics) -> Metrics:
     return replace(
-        other,
-        rows_out=(one.rows_out or 0) + (other.rows_out or 0),
-        rows_updated=(one.rows_updated or 0) + (other.rows_updated or 0),
+        second,
+        rows_out=(first.rows_out or 0) + (second.rows_out or 0),
+        rows_updated=(first.rows_updated or 0) + (second.rows_updated or 0),
     )

@@ -24,11 +24,11 @@ from typing import TYPE_CHECKING
 from engine import kill_points
 from engine.compile import Manifest, Model
 from engine.compile.nodes.model_settings import Deletes, History, OutputMode, Write
-from engine.compile.refresh.changed_keys import InputState, follow
+from engine.compile.refresh.changed_keys import InputState, follow_changes
 from engine.lake import table_writer as lake
 from engine.lake.commit_guard import ExpectedTable
 from engine.lake.commits import Commit
-from engine.plan.refresh.refresh_choice import InputChange, RefreshChoice, plain
+from engine.plan.refresh.refresh_choice import InputChange, RefreshChoice, unquoted_view
 from engine.relations import quoted
 from engine.runtime.batch.followed_changes import FullRefreshError, InputReading, state_name, table_of
 from engine.runtime.batch.history.ended_versions import (
@@ -44,7 +44,7 @@ from engine.runtime.batch.history.ended_versions import (
 from engine.runtime.context.run_context import Run
 from engine.runtime.inputs.register_inputs import register
 from engine.runtime.sinks import table_setup
-from engine.runtime.sinks.history_output import named
+from engine.runtime.sinks.history_output import column_of
 from engine.runtime.spark_support.spark_errors import spark_exceptions
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ class ResultDifference:
 
     removed: DataFrame
     added: DataFrame
-    now: DataFrame
+    result: DataFrame
     unique: bool
 
 
@@ -92,32 +92,32 @@ def take_changes(
             first = rows.select(*_change(rows, INSERT, extract))
             return lake.replace(first, relation, table_setup.layout(model, 1), markers, model.write.write_options)
         table = session.table(relation)
-        before = _rows_before(table, model.write) if difference is None else difference.removed
+        earlier_rows = _rows_before(table, model.write) if difference is None else difference.removed
         if difference is None:
             check_rows(model, rows, extract)
         else:
             _check_difference(model, rows, difference, extract)
-        changes = changed_keys(rows, before, model.write, _after(model, table, extract))
+        changes = changed_keys(rows, earlier_rows, model.write, _after_last_change(model, table, extract))
         kill_points.reach("merging", model.name, None, relation)
         return lake.append(lake.stage(changes, relation, model.write.write_options), markers, expected=expected)
     finally:
         rows.unpersist()
 
 
-def changed_keys(rows: DataFrame, before: DataFrame, write: Write, extract: Extract) -> DataFrame:
+def changed_keys(rows: DataFrame, earlier_rows: DataFrame, write: Write, extract: Extract) -> DataFrame:
     """The changes from some rows to others, one or two for each key that differs; columns are those of `rows`."""
     from pyspark.sql import functions as f
 
-    pairs = paired(rows, before, write.unique_key)
-    both = f.col(NEW).isNotNull() & f.col(OLD).isNotNull()
-    changed = pairs.where(~both | differs(rows, write))
+    pairs = paired(rows, earlier_rows, write.unique_key)
+    in_both = f.col(NEW).isNotNull() & f.col(OLD).isNotNull()
+    changed_pairs = pairs.where(~in_both | differs(rows, write))
     update = [_typed(rows, OLD, BEFORE), _typed(rows, NEW, AFTER)]
-    gone = [_typed(rows, OLD, DELETE)] if write.deletes is Deletes.CLOSE else []
-    kinds = f.when(both, f.array(*update)).when(f.col(OLD).isNull(), f.array(_typed(rows, NEW, INSERT)))
-    kinds = kinds.otherwise(f.array(*gone)) if gone else kinds
-    each = changed.select(f.explode(kinds).alias("__change"))
+    deletes = [_typed(rows, OLD, DELETE)] if write.deletes is Deletes.CLOSE else []
+    kinds = f.when(in_both, f.array(*update)).when(f.col(OLD).isNull(), f.array(_typed(rows, NEW, INSERT)))
+    kinds = kinds.otherwise(f.array(*deletes)) if deletes else kinds
+    each = changed_pairs.select(f.explode(kinds).alias("__change"))
     columns = [f.col("__change")[name].alias(name) for name in (*rows.columns, TYPE)]
-    return each.select(*columns, _at(extract).alias(AT))
+    return each.select(*columns, _extract_time(extract).alias(AT))
 
 
 def _typed(rows: DataFrame, side: str, kind: str) -> Column:
@@ -130,10 +130,10 @@ def _typed(rows: DataFrame, side: str, kind: str) -> Column:
 def _change(rows: DataFrame, kind: str, extract: Extract) -> list[Column]:
     from pyspark.sql import functions as f
 
-    return [*map(named, rows.columns), f.lit(kind).alias(TYPE), _at(extract).alias(AT)]
+    return [*map(column_of, rows.columns), f.lit(kind).alias(TYPE), _extract_time(extract).alias(AT)]
 
 
-def _at(extract: Extract) -> Column:
+def _extract_time(extract: Extract) -> Column:
     from pyspark.sql import functions as f
 
     return f.timestamp_micros(f.lit(extract.at))
@@ -143,27 +143,28 @@ def _rows_before(table: DataFrame, write: Write) -> DataFrame:
     from pyspark.sql import functions as f
 
     # The row before an update has the time of that after it.
-    last = table.where(named(TYPE) != BEFORE).groupBy(*map(named, write.unique_key))
-    rows = last.agg(f.max_by(f.struct("*"), named(AT)).alias(OLD)).select(f"{quoted(OLD)}.*")
-    return rows.where(named(TYPE) != DELETE)
+    last = table.where(column_of(TYPE) != BEFORE).groupBy(*map(column_of, write.unique_key))
+    rows = last.agg(f.max_by(f.struct("*"), column_of(AT)).alias(OLD)).select(f"{quoted(OLD)}.*")
+    return rows.where(column_of(TYPE) != DELETE)
 
 
-def _after(model: Model, table: DataFrame, extract: Extract) -> Extract:
+def _after_last_change(model: Model, table: DataFrame, extract: Extract) -> Extract:
     """The extract with a time after that of all changes so far.
 
-    Raises:
-        RunError: `extract-order`: it is a file of an earlier time.
+    Raises RunError: `extract-order`: it is a file of an earlier time.
     """
     from pyspark.sql import functions as f
 
-    ((last,),) = table.agg(f.max(f.unix_micros(named(AT)))).collect()
+    ((last,),) = table.agg(f.max(f.unix_micros(column_of(AT)))).collect()
     if last is None or extract.at > last:
         return extract
     if extract.of_build:
         # A clock that was set back.
         return replace(extract, at=last + 1)
-    message = f"{extract.name} ({extract.shown()}) is not after the last change"
-    hint = "Extracts are taken in the order of time, and times are UTC: correct that of the file. Nothing was written."
+    message = f"{extract.name} ({extract.time_text()}) is not after the last change"
+    hint = (
+        "Extracts are taken in the order of time, and times are UTC: correct the time of the file. Nothing was written."
+    )
     raise fault(model, "extract-order", message, hint)
 
 
@@ -173,17 +174,17 @@ def _check_difference(model: Model, rows: DataFrame, difference: ResultDifferenc
 
     keys = model.write.unique_key
     if rows.isEmpty():
-        if not difference.removed.isEmpty() and difference.now.isEmpty():
+        if not difference.removed.isEmpty() and difference.result.isEmpty():
             check_empty(model, extract)
         return
     unique = replace(model, write=replace(model.write, deletes=Deletes.IGNORE))
     if difference.unique:
         return
-    touched = rows.select(*(named(key).alias(f"__key{number}") for number, key in enumerate(keys))).distinct()
-    same = f.lit(True)
+    touched = rows.select(*(column_of(key).alias(f"__key{number}") for number, key in enumerate(keys))).distinct()
+    keys_match = f.lit(True)
     for number, key in enumerate(keys):
-        same = same & difference.now[quoted(key)].eqNullSafe(touched[f"__key{number}"])
-    check_rows(unique, difference.now.join(touched, same, "left_semi"), extract)
+        keys_match = keys_match & difference.result[quoted(key)].eqNullSafe(touched[f"__key{number}"])
+    check_rows(unique, difference.result.join(touched, keys_match, "left_semi"), extract)
 
 
 _COLUMN = re.compile(r"(?:`?\w+`?\.)?`?(\w+)`?")
@@ -201,45 +202,45 @@ def changed_rows(
     """Find the rows by which a query's result differs from that of the last build; None: all have to be compared."""
     if not choice.row_by_row or register(session, run.manifest, model, run.place, bounded=True):
         return None
-    (one,) = choice.inputs
+    (change,) = choice.inputs
     reading = InputReading(session, run.lake, run.manifest, stack)
     try:
-        files = reading.files(one)
-        net = None if files.none else reading.net_rows(one, files)
+        files = reading.files(change)
+        net = None if files.none else reading.net_rows(change, files)
     # What cannot be compared, or has expired meanwhile: all rows are compared, which Spark can or says why not.
     except FullRefreshError:
         return None
     except spark_exceptions():
         return None
-    relation, view = table_of(run.manifest, one).relation.sql, plain(one.view)
-    whole = session.sql(f"SELECT * FROM {relation} VERSION AS OF {one.after}")  # noqa: S608 - quoted
-    read = [name for name in whole.columns if name in set(one.columns)] or whole.columns[:1]
-    whole = whole.select(*(f"`{name}`" for name in read))
-    sides = {InputState.AFTER: whole, InputState.REMOVED: whole.limit(0), InputState.ADDED: whole.limit(0)}
+    relation, view = table_of(run.manifest, change).relation.sql, unquoted_view(change.view)
+    all_rows = session.sql(f"SELECT * FROM {relation} VERSION AS OF {change.after}")  # noqa: S608 - quoted
+    read_columns = [name for name in all_rows.columns if name in set(change.columns)] or all_rows.columns[:1]
+    all_rows = all_rows.select(*(f"`{name}`" for name in read_columns))
+    sides = {InputState.AFTER: all_rows, InputState.REMOVED: all_rows.limit(0), InputState.ADDED: all_rows.limit(0)}
     if net is not None:
         sides |= {InputState.REMOVED: net.removed, InputState.ADDED: net.added}
-    frames = {state: _over(session, model, choice, one, view, state, frame) for state, frame in sides.items()}
+    frames = {state: _query_over(session, model, choice, change, view, state, frame) for state, frame in sides.items()}
     added, removed = frames[InputState.ADDED], frames[InputState.REMOVED]
-    unique = _unique(run.manifest, model, one)
+    unique = _has_unique_keys(run.manifest, model, change)
     difference = ResultDifference(removed, added, frames[InputState.AFTER], unique)
-    return ChangedRows(difference, f"compared {files.rows:,} rows of '{one.name}', those in files that changed")
+    return ChangedRows(difference, f"compared {files.rows:,} rows of '{change.name}', those in files that changed")
 
 
-def _over(
-    session: SparkSession, model: Model, choice: RefreshChoice, one: InputChange, view: str, state: InputState,
+def _query_over(
+    session: SparkSession, model: Model, choice: RefreshChoice, change: InputChange, view: str, state: InputState,
     frame: DataFrame,
 ) -> DataFrame:  # fmt: skip
     name = state_name(choice, view, state)
     frame.createOrReplaceTempView(name)
-    return table_setup.spelled_as(session.sql(model.sql_with({one.view: name})), session.sql(model.sql).columns)
+    return table_setup.spelled_as(session.sql(model.sql_with({change.view: name})), session.sql(model.sql).columns)
 
 
-def _unique(manifest: Manifest, model: Model, one: InputChange) -> bool:
-    upstream = table_of(manifest, one)
+def _has_unique_keys(manifest: Manifest, model: Model, change: InputChange) -> bool:
+    upstream = table_of(manifest, change)
     merged = upstream.streaming and upstream.write.unique_key and not upstream.write.history
     if not merged or upstream.write.output_mode is OutputMode.COMPLETE:
         return False
-    query = follow(model.sql, {plain(one.view): one.columns})
+    query = follow_changes(model.sql, {unquoted_view(change.view): change.columns})
     if len(query.branches) != 1 or query.branches[0].sources[0].inner is not None:
         return False
     keys = (query.branches[0].keys.get(key.lower()) for key in model.write.unique_key)

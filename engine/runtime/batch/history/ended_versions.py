@@ -26,7 +26,7 @@ from engine.lake.commits import Commit
 from engine.lake.merge_statement import Merge, merge
 from engine.runtime.sinks import table_setup
 from engine.runtime.sinks.deleted_keys import as_struct
-from engine.runtime.sinks.history_output import CURRENT, FROM, TO, comparable, named
+from engine.runtime.sinks.history_output import CURRENT, FROM, TO, column_of, comparable
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -51,22 +51,21 @@ class Extract:
     name: str
     of_build: bool = False
 
-    def shown(self) -> str:
-        """The time as text, UTC."""
+    def time_text(self) -> str:
         return datetime.fromtimestamp(self.at / 1_000_000, UTC).isoformat(" ", "microseconds").removesuffix("+00:00")
 
 
-def paired(rows: DataFrame, others: DataFrame, keys: Sequence[str]) -> DataFrame:
+def paired(rows: DataFrame, earlier_rows: DataFrame, keys: Sequence[str]) -> DataFrame:
     """Pair the rows of an extract (`NEW`) with those of another one (`OLD`) by their keys; one of both may be NULL."""
     from pyspark.sql import functions as f
 
-    new, old = rows.select(f.struct("*").alias(NEW)), others.select(f.struct("*").alias(OLD))
+    new, old = rows.select(f.struct("*").alias(NEW)), earlier_rows.select(f.struct("*").alias(OLD))
     return new.join(old, same_keys(new[NEW], old[OLD], keys), "full_outer")
 
 
-def same_keys(left: Column, right: Column, keys: Sequence[str]) -> Column:
+def same_keys(first: Column, second: Column, keys: Sequence[str]) -> Column:
     """Whether two structs have the same values of some keys; NULL is a value."""
-    return reduce(lambda one, other: one & other, (left[name].eqNullSafe(right[name]) for name in keys))
+    return reduce(lambda one, other: one & other, (first[name].eqNullSafe(second[name]) for name in keys))
 
 
 def differs(rows: DataFrame, write: Write) -> Column:
@@ -86,36 +85,33 @@ def differs(rows: DataFrame, write: Write) -> Column:
 def check_rows(model: Model, rows: DataFrame, extract: Extract) -> None:
     """Check an extract by itself: one row for each key, a sequence in each row, and rows where they are needed.
 
-    Raises:
-        RunError: `duplicate-key`, `sequence-null` or `extract-empty`.
+    Raises RunError: `duplicate-key`, `sequence-null` or `extract-empty`.
     """
     from pyspark.sql import functions as f
 
     write, keys = model.write, model.write.unique_key
-    unset = reduce(lambda one, other: one | other, (named(name).isNull() for name in write.sequence_by), f.lit(False))
-    by_key = rows.groupBy(*map(named, keys)).agg(f.count("*").alias(_COPIES), f.count_if(unset).alias(_UNSET))
-    several, missing = f.col(_COPIES) > 1, f.col(_UNSET) > 0
-    ((found, copied, nulls),) = by_key.agg(f.count("*"), f.count_if(several), f.count_if(missing)).collect()
+    unset = reduce(
+        lambda one, other: one | other, (column_of(name).isNull() for name in write.sequence_by), f.lit(False)
+    )
+    by_key = rows.groupBy(*map(column_of, keys)).agg(f.count("*").alias(_COPIES), f.count_if(unset).alias(_UNSET))
+    several, has_null = f.col(_COPIES) > 1, f.col(_UNSET) > 0
+    ((key_count, copied, nulls),) = by_key.agg(f.count("*"), f.count_if(several), f.count_if(has_null)).collect()
     if copied:
-        shown = shown_keys(by_key.where(several), keys, copied)
-        message = f"{keys_have(copied)} more than one row in {extract.name}: {shown}"
+        key_texts = shown_keys(by_key.where(several), keys, copied)
+        message = f"{keys_have(copied)} more than one row in {extract.name}: {key_texts}"
         hint = f"One row of each key is a version. Reduce the query to one row for each {', '.join(keys)}."
         raise fault(model, "duplicate-key", message, hint)
     if nulls:
         name = write.sequence_by[0]
-        message = f"{keys_have(nulls)} no '{name}' in {extract.name}: {shown_keys(by_key.where(missing), keys, nulls)}"
+        message = f"{keys_have(nulls)} no '{name}' in {extract.name}: {shown_keys(by_key.where(has_null), keys, nulls)}"
         hint = f"A version begins at '{name}': write coalesce(..) as {name}, or use 'check: all'."
         raise fault(model, "sequence-null", message, hint)
-    if not found:
+    if not key_count:
         check_empty(model, extract)
 
 
 def check_empty(model: Model, extract: Extract) -> None:
-    """Check that an extract may be without rows.
-
-    Raises:
-        RunError: `extract-empty`.
-    """
+    """Check that an extract may be without rows. Raises RunError: `extract-empty`."""
     write = model.write
     if write.deletes is Deletes.CLOSE and write.on_empty_extract is OnEmptyExtract.FAIL:
         message = f"{extract.name} has no rows: with 'deletes: close' each key would count as deleted"
@@ -161,7 +157,7 @@ def take_versions(
         _check_type(model, rows)
         check_rows(model, rows, extract)
         if expected is None:
-            first = rows.withColumns({FROM: _begin(model.write, rows, extract), **_open(model.write, rows)})
+            first = rows.withColumns({FROM: _first_start(model.write, rows, extract), **_open(model.write, rows)})
             return lake.replace(first, relation, table_setup.layout(model, 1), markers, model.write.write_options)
         changes = changed_versions(session.table(relation), rows, model.write, extract).persist()
         try:
@@ -169,9 +165,9 @@ def take_versions(
                 return None
             kill_points.reach("merging", model.name, None, relation)
             keys = (*model.write.unique_key, FROM)
-            how = Merge(keys, update=(TO, CURRENT))
+            merge_rule = Merge(keys, update=(TO, CURRENT))
             source = changes.drop(_REACHES)
-            return merge(source, relation, how, markers, expected=expected, options=model.write.write_options)
+            return merge(source, relation, merge_rule, markers, expected=expected, options=model.write.write_options)
         finally:
             changes.unpersist()
     finally:
@@ -187,43 +183,47 @@ def changed_versions(table: DataFrame, rows: DataFrame, write: Write, extract: E
     from pyspark.sql import functions as f
 
     keys = write.unique_key
-    pairs = paired(rows, table.where(named(CURRENT)), keys)
-    ended = table.where(~named(CURRENT)).groupBy(*map(named, keys)).agg(f.max(named(TO)).alias(_REACHES))
-    past = ended.select(f.struct(*map(named, keys)).alias("__key"), _REACHES)
+    pairs = paired(rows, table.where(column_of(CURRENT)), keys)
+    ended_versions = (
+        table.where(~column_of(CURRENT)).groupBy(*map(column_of, keys)).agg(f.max(column_of(TO)).alias(_REACHES))
+    )
+    past = ended_versions.select(f.struct(*map(column_of, keys)).alias("__key"), _REACHES)
     pairs = pairs.join(past, pairs[OLD].isNull() & same_keys(pairs[NEW], past["__key"], keys), "left")
     pairs = pairs.withColumn(_REACHES, f.coalesce(pairs[OLD][FROM], past[_REACHES])).drop("__key")
     pairs = pairs.withColumn(_START, _start(write, rows, extract))
     begins = f.col(NEW).isNotNull() & (f.col(OLD).isNull() | differs(rows, write))
-    opened = pairs.where(begins)
-    own = [f.col(NEW)[name].alias(name) for name in rows.columns]
-    begun = opened.select(*own, f.col(_START).alias(FROM), *_ends(write, rows), _REACHES)
+    opening = pairs.where(begins)
+    query_columns = [f.col(NEW)[name].alias(name) for name in rows.columns]
+    begun_versions = opening.select(*query_columns, f.col(_START).alias(FROM), *_ends(write, rows), _REACHES)
     kinds = f.lit(None).cast(_kind(write, rows))
-    closing = opened.where(f.col(OLD).isNotNull()).withColumn(_OPENS, f.col(_START))
+    closing = opening.where(f.col(OLD).isNotNull()).withColumn(_OPENS, f.col(_START))
     if write.deletes is Deletes.CLOSE:
-        gone = pairs.where(f.col(NEW).isNull())
-        closing = closing.unionByName(gone.withColumn(_OPENS, _at(write, rows, extract)))
+        missing_keys = pairs.where(f.col(NEW).isNull())
+        closing = closing.unionByName(missing_keys.withColumn(_OPENS, _extract_time(write, rows, extract)))
     old = [f.col(OLD)[name].alias(name) for name in keys]
     times = [f.coalesce(f.col(_OPENS), kinds).alias(TO), f.lit(False).alias(CURRENT)]
-    over = closing.select(*old, f.col(OLD)[FROM].alias(FROM), *times, _REACHES)
-    return begun.unionByName(over, allowMissingColumns=True)
+    closed_versions = closing.select(*old, f.col(OLD)[FROM].alias(FROM), *times, _REACHES)
+    return begun_versions.unionByName(closed_versions, allowMissingColumns=True)
 
 
 def _start(write: Write, rows: DataFrame, extract: Extract) -> Column:
     from pyspark.sql import functions as f
 
     if not write.sequence_by:
-        return _at(write, rows, extract)
-    own = f.col(NEW)[write.sequence_by[0]]
+        return _extract_time(write, rows, extract)
+    sequence = f.col(NEW)[write.sequence_by[0]]
     if _kind(write, rows) not in _TIMES:
-        return own
-    return f.when(f.col(_REACHES).isNull() | (own > f.col(_REACHES)), own).otherwise(_at(write, rows, extract))
+        return sequence
+    return f.when(f.col(_REACHES).isNull() | (sequence > f.col(_REACHES)), sequence).otherwise(
+        _extract_time(write, rows, extract)
+    )
 
 
-def _begin(write: Write, rows: DataFrame, extract: Extract) -> Column:
-    return named(write.sequence_by[0]) if write.sequence_by else _at(write, rows, extract)
+def _first_start(write: Write, rows: DataFrame, extract: Extract) -> Column:
+    return column_of(write.sequence_by[0]) if write.sequence_by else _extract_time(write, rows, extract)
 
 
-def _at(write: Write, rows: DataFrame, extract: Extract) -> Column:
+def _extract_time(write: Write, rows: DataFrame, extract: Extract) -> Column:
     from pyspark.sql import functions as f
 
     return f.timestamp_micros(f.lit(extract.at)).cast(_kind(write, rows))
@@ -232,7 +232,7 @@ def _at(write: Write, rows: DataFrame, extract: Extract) -> Column:
 def _kind(write: Write, rows: DataFrame) -> str:
     if not write.sequence_by:
         return "timestamp"
-    return str(rows.select(named(write.sequence_by[0])).schema[0].dataType.simpleString())
+    return str(rows.select(column_of(write.sequence_by[0])).schema[0].dataType.simpleString())
 
 
 def _open(write: Write, rows: DataFrame) -> dict[str, Column]:
@@ -257,11 +257,11 @@ def _check_order(model: Model, changes: DataFrame, extract: Extract) -> int:
     """Check that no version would end before it begins, or begin before the one before it has ended."""
     from pyspark.sql import functions as f
 
-    turned = f.when(named(CURRENT), named(FROM)).otherwise(named(TO)) <= f.col(_REACHES)
+    turned = f.when(column_of(CURRENT), column_of(FROM)).otherwise(column_of(TO)) <= f.col(_REACHES)
     ((changed, count),) = changes.agg(f.count("*"), f.count_if(turned)).collect()
     if count:
         keys = shown_keys(changes.where(turned), model.write.unique_key, count)
-        message = f"{keys_have(count)} a version not before {extract.name} ({extract.shown()}): {keys}"
+        message = f"{keys_have(count)} a version not before {extract.name} ({extract.time_text()}): {keys}"
         hint = (
             "Extracts are taken in the order of time, and times are UTC: correct the clock, the time of the extract, "
             "or times of 'sequence_by' in the future. Nothing was written."

@@ -1,6 +1,6 @@
-"""What a kind of source answers of itself, beside how it is read: others ask it here, and not for its name.
+"""Traits of a kind of source, beside how it is read: others ask for them here, and not for its name.
 
-A kind is a module that `engine.sources` lists; its `ANSWERS` has one record for each of its formats. What a record does
+A kind is a module that `engine.sources` lists; its `TRAITS` has one record for each of its formats. What a record does
 not say has the answer of a kind of which nothing is known, as one of another package may be.
 
 What distinguishes a source in the checkpoint of a stream, from its declaration alone.
@@ -16,13 +16,13 @@ from datetime import datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Protocol
 
-from engine.lake.table_facts import TableFacts
 from engine.sources.spec import Place, Resumption, SourceSpec
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
+    from engine.lake.table_facts import TableFacts
     from engine.sources.files.listing import Listed
     from engine.sources.kafka.native_client import ClusterOffsets
 
@@ -45,15 +45,17 @@ def of_settings(format_: str, settings: Mapping[str, Any]) -> StreamIdentity:
     facts: dict[str, Any] = {}
     for key in _TOPICS:
         if key in settings:
-            said = settings[key]
-            facts = {"pattern": said} if key == "topic_pattern" else {"topics": _names(said)}
+            topic_setting = settings[key]
+            facts = {"pattern": topic_setting} if key == "topic_pattern" else {"topics": _names(topic_setting)}
             if key == "assign":
-                facts["assigned"] = sorted(f"{topic}-{number}" for topic, some in said.items() for number in some)
+                facts["assigned"] = sorted(
+                    f"{topic}-{number}" for topic, some in topic_setting.items() for number in some
+                )
     return StreamIdentity(format_, facts)
 
 
-def _names(said: object) -> list[str]:
-    return [said] if isinstance(said, str) else sorted(str(name) for name in said)  # type: ignore[attr-defined]
+def _names(names: object) -> list[str]:
+    return [names] if isinstance(names, str) else sorted(str(name) for name in names)  # type: ignore[attr-defined]
 
 
 def normalized(path: str) -> str:
@@ -81,6 +83,27 @@ class KnownNow:
     table: TableFacts | None = None
     parts: tuple[str, str, str] = ("", "", "")
     columns: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeFeed:
+    """What a source is whose records are changes of the rows of a table.
+
+    Attributes:
+        columns: those that it adds to the declared ones, as DDL.
+        key: the columns that identify a row; empty: rows are only added.
+        sequence_by: the columns that order the changes of a key.
+        changed_at: the column with the time of a change.
+        delete_when: SQL, true for a change that deletes its row; such a record has no columns beside the key.
+        exclude: the columns that a table of the rows does not have.
+    """
+
+    columns: str
+    key: tuple[str, ...]
+    sequence_by: tuple[str, ...]
+    changed_at: str
+    delete_when: str
+    exclude: tuple[str, ...]
 
 
 class Poller(Protocol):
@@ -141,12 +164,20 @@ def _never(_: SourceSpec) -> bool:
     return False
 
 
+def _rows(_: SourceSpec) -> ChangeFeed | None:
+    return None
+
+
+def _no_records(_: SparkSession, __: SourceSpec, ___: Place) -> list[tuple[bytes | None, bytes | None]]:
+    return []
+
+
 def _unnamed(_: SourceSpec) -> tuple[str, ...]:
     return ()
 
 
 @dataclass(frozen=True, slots=True)
-class Answers:
+class SourceTraits:
     """What a kind of source answers, for one of its formats.
 
     What its records are:
@@ -164,6 +195,7 @@ class Answers:
         caseless: the names of its columns have no letter case: they are found in any, or by position.
         marks_bad: its frames have the column that marks records which cannot be read.
         topic_names: of its topics, as they are declared; empty: they are not named.
+        change_feed: what its records are changes of; None: they are rows.
 
     Where a stream of it begins and continues:
         identity: what distinguishes it in a checkpoint, from its format and settings alone.
@@ -196,9 +228,10 @@ class Answers:
     What Spark is asked for:
         until_now: the source with its end, however often it is read.
         records_between: the source with what a stream has read, given where its checkpoint began and is; raises
-            `source-gap`. None in its place: that cannot be read again in this way.
+            `source-gap`. None in its place: that cannot be re-read in this way.
         newest: the newest part of it, enough to find its newest time; None: there is nothing. None in its place: all.
         sampled: the columns of a sample of its records; None in its place: those that a batch has.
+        change_records: keys and values of some records, where these are changes of rows.
     """
 
     reads_files: bool = False
@@ -212,6 +245,7 @@ class Answers:
     caseless: bool = False
     marks_bad: bool = True
     topic_names: Callable[[SourceSpec], tuple[str, ...]] = _unnamed
+    change_feed: Callable[[SourceSpec], ChangeFeed | None] = _rows
 
     identity: Callable[[str, Mapping[str, Any]], StreamIdentity] = of_settings
     placed: Callable[[SourceSpec, Place], Mapping[str, Any]] | None = None
@@ -242,7 +276,8 @@ class Answers:
     ) = None
     newest: Callable[[SparkSession, SourceSpec, Place], DataFrame | None] | None = None
     sampled: Callable[[SparkSession, SourceSpec, Place], StructType] | None = None
+    change_records: Callable[[SparkSession, SourceSpec, Place], list[tuple[bytes | None, bytes | None]]] = _no_records
 
 
 # Of a format that no module reads, and of a module that says nothing.
-UNKNOWN = Answers()
+UNKNOWN = SourceTraits()

@@ -61,19 +61,19 @@ OPTIONS = {
 }
 
 
-def answer_to_command(name: str) -> str | None:
-    return _answer("command", name, COMMANDS)
+def hint_for_command(name: str) -> str | None:
+    return _hint("command", name, COMMANDS)
 
 
-def answer_to_option(name: str) -> str | None:
-    return _answer("option", name, OPTIONS)
+def hint_for_option(name: str) -> str | None:
+    return _hint("option", name, OPTIONS)
 
 
 def as_markdown() -> str:
     """All answers as a table; docs/dbt-commands.md has it between two marks."""
-    rows = [f"| `{name}` | {text} |" for known in (COMMANDS, OPTIONS) for name, text in known.items()]
+    rows = [f"| `{name}` | {text} |" for answers in (COMMANDS, OPTIONS) for name, text in answers.items()]
     return "\n".join(["| dbt | Headrace |", "|---|---|", *rows])
 
 
-def _answer(kind: str, name: str, known: dict[str, str]) -> str | None:
-    return f"There is no {kind} '{name}': {known[name]}." if name in known else None
+def _hint(kind: str, name: str, answers: dict[str, str]) -> str | None:
+    return f"There is no {kind} '{name}': {answers[name]}." if name in answers else None

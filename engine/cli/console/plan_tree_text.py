@@ -33,18 +33,18 @@ def write_tree(lines: Iterable[TreeLine]) -> None:
             head = Styled(line.action.ljust(_ACTIONS), colour, bold=bool(colour))
             write(_quiet(rail), head, Styled(line.label, "", bold=True), _quiet(f"  {line.text}"))
             continue
-        first, *others = _broken(line.text, width - len(rail) - _LABELS)
+        first, *continuation = _wrapped(line.text, width - len(rail) - _LABELS)
         colour = CHANGED.get(line.text[:2], "") if line.label in {"", "diff"} else ""
         write(_quiet(rail + line.label.ljust(_LABELS)), Styled(first, colour) if colour else first)
-        for other in others:
-            write(_quiet(rail + " " * _LABELS), Styled(other, colour) if colour else other)
+        for line_text in continuation:
+            write(_quiet(rail + " " * _LABELS), Styled(line_text, colour) if colour else line_text)
 
 
 def _quiet(text: str) -> Part:
     return Styled(text, "bright_black") if text else ""
 
 
-def _broken(text: str, width: int) -> list[str]:
+def _wrapped(text: str, width: int) -> list[str]:
     if width < _NARROWEST:
         return [text]
     return textwrap.wrap(text, width, break_long_words=False, break_on_hyphens=False) or [text]

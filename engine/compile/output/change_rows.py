@@ -1,0 +1,113 @@
+"""How the rows of a table are kept from its changes: what a model over a change feed leaves to the source.
+
+A source whose records are changes knows the key, the order of changes and which of them delete. A model that passes
+its rows on, one for one, merges them by that without a word in its header. A query that filters, joins or groups would
+lose deletes, which have no columns beside the key: it has to say how its rows are written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+from engine.compile.columns.find_columns import BoundQuery
+from engine.compile.config.key_combinations import NEEDS, SAYS_HOW
+from engine.compile.config.model_config import ModelConfig
+from engine.compile.nodes.column_facts import Derivation
+from engine.compile.nodes.manifest import Input, Source
+from engine.compile.nodes.model_settings import Expectation, Write
+from engine.compile.references.expand_windows import Report
+from engine.compile.sql.aggregates import is_one_for_one
+from engine.compile.sql.parse import first_offset
+from engine.relations import quoted
+from engine.sources import source_traits
+from engine.sources.traits import ChangeFeed
+
+_KEEP = (
+    "Keep the rows in a model of their own (select *), and read that in a batch table; or write 'output_mode: append' "
+    "to keep every change."
+)
+
+
+def merged_changes(
+    config: ModelConfig, bound: BoundQuery, inputs: Iterable[Input], sources: Mapping[str, Source], report: Report
+) -> Write:
+    """Complete the write of a streaming model that reads a change feed, unless its header says how rows are written."""
+    write = config.write
+    streams = [item for item in inputs if item.stream]
+    feeds = [(item, feed) for item in streams if (feed := feed_of(sources.get(item.node))) is not None]
+    if any(key in config.places for key in SAYS_HOW):
+        return write
+    if not feeds:
+        for key, (needed, hint) in NEEDS.items():
+            if key in config.places and _is_set(write, key):
+                report("setting-needs", f"'{key}' needs '{needed}'", hint, config.places[key])
+        return write
+    item, feed = feeds[0]
+    if len(streams) > 1 or item.through or not is_one_for_one(bound.tree):
+        message = f"the records of '{item.name}' are changes of rows, and the query does not pass them on one for one"
+        report("change-query", message, _KEEP, first_offset(bound.tree))
+        return write
+    copies = _copies(bound, sources[item.node])
+    if copies is None:
+        return write
+    order = (feed.changed_at, *feed.sequence_by) if write.history else feed.sequence_by
+    if missing := [name for name in (*feed.key, *order, *feed.exclude) if name.lower() not in copies]:
+        names = ", ".join(f"'{name}'" for name in missing)
+        message = f"the SELECT lacks {names}, by which changes of '{item.name}' are merged"
+        report(
+            "change-columns", message, f"Add {', '.join(map(quoted, missing))}, or select *.", first_offset(bound.tree)
+        )
+        return write
+    excluded = [copies[name.lower()] for name in feed.exclude]
+    deletes = feed.delete_when
+    for name, output in zip(feed.exclude, excluded, strict=True):
+        deletes = deletes.replace(name, quoted(output) if output != name else name)
+    return replace(
+        write,
+        unique_key=tuple(copies[name.lower()] for name in feed.key),
+        sequence_by=tuple(copies[name.lower()] for name in order),
+        delete_when=deletes,
+        exclude=tuple(dict.fromkeys((*write.exclude, *excluded))),
+    )
+
+
+def without_deletes(checks: tuple[Expectation, ...], write: Write, config: ModelConfig) -> tuple[Expectation, ...]:
+    """Expectations that the deletes of a change feed meet, as they have no columns beside the key."""
+    if write.delete_when is None or config.write.delete_when is not None:
+        return checks
+    return tuple(replace(one, check=f"{write.delete_when} or ({one.check})") for one in checks)
+
+
+def merges_like(config: ModelConfig) -> str:
+    """The one stream of a model whose header leaves it to the source how rows are written; empty: it does not."""
+    leaves = config.materialized.traits.streaming and not any(key in config.places for key in SAYS_HOW)
+    return config.streams[0].name if leaves and len(config.streams) == 1 else ""
+
+
+def feed_of(source: Source | None) -> ChangeFeed | None:
+    """The changes of keyed rows that a source has; None: it has rows."""
+    feed = source_traits(source.spec.format).change_feed(source.spec) if source is not None else None
+    return feed if feed is not None and feed.key else None
+
+
+def _is_set(write: Write, key: str) -> bool:
+    return bool(getattr(write, key)) and key not in {"sequence_by", "delete_when"}
+
+
+def _copies(bound: BoundQuery, source: Source) -> dict[str, str] | None:
+    """The columns of the output that are columns of a source, by their names there; None: not all are certain."""
+    columns = bound.columns.columns
+    if columns is None:
+        return None
+    types = {column.name.lower(): column.type for column in source.columns}
+    copies: dict[str, str] = {}
+    for column in columns:
+        direct = [origin for origin in column.origins if origin.kind == "direct"]
+        if column.derivation is not Derivation.COPY or len(direct) != 1 or direct[0].node != source.id:
+            continue
+        # A cast is a copy for lineage, and may give two keys one value.
+        name = direct[0].column.lower()
+        if column.type == types.get(name):
+            copies.setdefault(name, column.name)
+    return copies

@@ -1,0 +1,147 @@
+"""The sinks of a build: each delivers what its table has, once the model and its tests have ended well."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from engine.compile import Manifest, Model, Sink, Target
+from engine.compile.nodes.personal_data import hidden_columns, personal_columns
+from engine.errors import Diagnostic, EngineError, ProjectError, StateError
+from engine.events import Diagnosed, Emit, RunResults, SinkFinished, Status, now
+from engine.lake.changes.committed_rows import CommittedTable, committed_table
+from engine.lake.lake_reader import Lake
+from engine.sinks.delivery import deliver
+from engine.sinks.postgres import PostgresTarget
+from engine.sinks.target import SinkColumn, SinkSpec, SinkTarget, Written
+
+
+@dataclass(frozen=True, slots=True)
+class OpenSink:
+    """A sink with the table as it is now, and a connection to where it delivers."""
+
+    sink: Sink
+    spec: SinkSpec
+    table: CommittedTable
+    target: SinkTarget
+
+
+def deliver_sinks(
+    manifest: Manifest, target: Target, sinks: Sequence[str], run: Sequence[str], results: RunResults, emit: Emit
+) -> None:
+    """Deliver one sink after the other.
+
+    Args:
+        manifest: of the project.
+        target: the chosen one.
+        sinks: ids of the sinks.
+        run: ids of the models and tests of the run.
+        results: how those ended.
+        emit: gets the end of each sink.
+    """
+    ended = {result.node: result.status for result in results.results}
+    unfit = {node for node in run if node not in ended or ended[node].failed}
+    for index, node in enumerate(sinks, len(run) + 1):
+        sink = manifest.nodes[node]
+        if not isinstance(sink, Sink):
+            raise TypeError(node)
+        begin, written, message = time.monotonic(), Written(), _obstacle(manifest, sink, unfit)
+        status = Status.SKIPPED if message else Status.SUCCESS
+        if not message:
+            try:
+                with open_sink(manifest, target, sink) as opened:
+                    written = deliver(opened.spec, opened.table, opened.target, from_now=sink.from_now)
+            except EngineError as error:
+                diagnostics = [_of_sink(sink, one) for one in error.diagnostics]
+                for one in diagnostics:
+                    emit(Diagnosed(one))
+                status, message = Status.ERROR, diagnostics[0].message if diagnostics else ""
+            else:
+                status = Status.SUCCESS if written != Written() else Status.UNCHANGED
+        seconds = time.monotonic() - begin
+        emit(
+            SinkFinished(
+                node, index, len(run) + len(sinks), status, seconds, sink.place, written.upserted, written.deleted,
+                message, now(),
+            )
+        )  # fmt: skip
+
+
+@contextmanager
+def open_sink(manifest: Manifest, target: Target, sink: Sink) -> Iterator[OpenSink]:
+    """Open the table of a sink and the place that it delivers to.
+
+    Raises:
+        StateError: `sink-unpublished`.
+        ProjectError: `sink-personal`; `secret-untrusted`, `env-missing`, `connection-settings`.
+        SetupError: the catalog or the target does not answer.
+    """
+    model = manifest.nodes[sink.model]
+    if not isinstance(model, Model):
+        raise TypeError(sink.model)
+    if model.deferred_from is not None:
+        message = f"the model '{model.name}' is read from another target, and the sink '{sink.name}' delivers its own"
+        raise StateError("sink-unpublished", message, f"Build it here: engine build -s {model.name}.")
+    table = committed_table(Lake(target.catalog), model.relation.schema, model.relation.name)
+    if table is None:
+        message = f"the table of the sink '{sink.name}' does not exist: {model.relation}"
+        raise StateError("sink-unpublished", message, f"Build it: engine build -s {model.name}.")
+    spec = _spec(manifest, target, sink, model, table)
+    settings = target.connections[sink.connection]()
+    place = PostgresTarget(spec, sink.connection, settings, sink.table)
+    try:
+        yield OpenSink(sink, spec, table, place)
+    finally:
+        place.close()
+
+
+def _spec(manifest: Manifest, target: Target, sink: Sink, model: Model, table: CommittedTable) -> SinkSpec:
+    columns_by_name = {column.name.lower(): column for column in table.columns}
+    hidden = {name.lower() for name in hidden_columns(model, columns_by_name, personal_columns(manifest))}
+    out = {name.lower() for name in sink.exclude}
+    sink_columns = [name.lower() for name in sink.columns] or [name for name in columns_by_name if name not in hidden]
+    sink_columns = [name for name in sink_columns if name not in out]
+    key = [name.lower() for name in sink.key]
+    if absent := [name for name in (*sink_columns, *key) if name not in columns_by_name]:
+        message = f"the table of '{model.name}' has no column '{absent[0]}' of the sink '{sink.name}'"
+        raise StateError("sink-unpublished", message, f"Build the model: engine build -s {model.name}.")
+    if unlisted := [name for name in key if name not in sink_columns]:
+        message = (
+            f"the column '{unlisted[0]}' of the key of the sink '{sink.name}' holds personal data, and is not listed"
+        )
+        raise ProjectError("sink-personal", message, f"List it: columns: [{', '.join((*unlisted, *sink_columns))}].")
+    columns = tuple(SinkColumn(columns_by_name[name].name, columns_by_name[name].type) for name in sink_columns)
+    unique = bool(model.write.unique_key) and {name.lower() for name in model.write.unique_key} <= set(key)
+    identity = f"{manifest.project}/{target.name}/{sink.name}"
+    return SinkSpec(
+        sink.name, identity, columns, tuple(columns_by_name[name].name for name in key),
+        unique and not _versions(model), sink.create,
+    )  # fmt: skip
+
+
+def _versions(model: Model) -> bool:
+    """Whether the table has several rows of a key of the model."""
+    return bool(model.write.history.columns)
+
+
+def _obstacle(manifest: Manifest, sink: Sink, unfit: Collection[str]) -> str:
+    """Why a sink has to wait; empty: it has not."""
+    if sink.model in unfit:
+        return f"because '{sink.model.partition('.')[2]}' did not succeed"
+    units = {test.id: test.name for test in manifest.unit_tests if test.model == sink.model}
+    tests = {test.id: test.name for test in manifest.tests_of(sink.model)} | units
+    failed = next((name for test, name in tests.items() if test in unfit), "")
+    return f"because the test '{failed}' did not pass" if failed else ""
+
+
+def _of_sink(sink: Sink, diagnostic: Diagnostic) -> Diagnostic:
+    return Diagnostic(
+        diagnostic.code,
+        diagnostic.message,
+        diagnostic.hint,
+        diagnostic.level,
+        sink.name,
+        diagnostic.location or sink.location,
+    )

@@ -1,0 +1,88 @@
+"""Change records of Debezium as rows of their table, each with its operation, position and time.
+
+`ChangeRecords.java` takes the row out of a record, by the schema that the record carries; `json_values` reads it like
+any other. Tombstones, heartbeats, transactions, schema changes and messages are not rows, and are counted apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from engine.schema import ValueForm
+from engine.schema.format_keys import DEBEZIUM_VALUE
+from engine.sources.spec import BAD, ORIGIN, RAW, SKIPPED, Place, SourceSpec, SpecFault
+from engine.sources.traits import ChangeFeed
+from engine.sources.values.json_values import columns_of
+from engine.spark.internals.handles import column_of, java_column, jvm_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+KEYS: Mapping[str, ValueForm] = DEBEZIUM_VALUE.forms
+OPERATION, POSITION, CHANGED_AT = "_op", "_position", "_changed_at"
+COLUMNS = f"{OPERATION} string, {POSITION} string, {CHANGED_AT} timestamp"
+_CHANGE, _ROW = "__change", "__row"
+
+
+def faults(spec: SourceSpec, value: Mapping[str, Any]) -> Iterator[SpecFault]:
+    if "key" not in value:
+        hint = "Add the columns of the primary key: value: {format: debezium, key: [id]}; of a table without one: []."
+        yield SpecFault(("value", "key"), "a value of format 'debezium' needs 'key'", hint, "missing-key")
+    if not spec.schema:
+        hint = 'Declare the columns of the table: schema: "id int, name string".'
+        yield SpecFault(("schema",), f"source '{spec.name}' has no 'schema'", hint, "missing-key")
+
+
+def columns(_: Mapping[str, Any]) -> str | None:
+    return None
+
+
+def jars() -> tuple[str, ...]:
+    return ()
+
+
+def change_feed(value: Mapping[str, Any]) -> ChangeFeed:
+    return ChangeFeed(COLUMNS, key_of(value), (POSITION,), CHANGED_AT, f"{OPERATION} = 'd'", (OPERATION,))
+
+
+def key_of(value: Mapping[str, Any]) -> tuple[str, ...]:
+    key = value.get("key")
+    # Another form is reported where the declaration is read.
+    return (key,) if isinstance(key, str) else tuple(map(str, key)) if isinstance(key, (list, tuple)) else ()
+
+
+def decode(frame: DataFrame, spec: SourceSpec, value: Mapping[str, Any], _: Place) -> DataFrame:
+    return changes(frame, spec, value, key=f"{ORIGIN}.key")
+
+
+def changes(frame: DataFrame, spec: SourceSpec, value: Mapping[str, Any], key: str | None) -> DataFrame:
+    """Columns, `_metadata`, `__bad` and `__skipped` from `__raw` and `_metadata`.
+
+    `key`: the column with the record's key; None: the record is an object of `key` and `value`.
+    """
+    from pyspark.sql import functions as f
+
+    session: Any = frame.sparkSession
+    schema, zone = columns_of(spec.schema).json(), spec.timezone or session.conf.get("spark.sql.session.timeZone")
+    readers = jvm_of(session).headrace
+    keys = f.lit(None).cast("binary") if key is None else f.col(key)
+    change = readers.ChangeRecords.column(
+        java_column(keys), java_column(f.col(RAW)), schema, list(key_of(value)), key is None
+    )
+    frame = frame.select(RAW, ORIGIN, column_of(change).alias(_CHANGE))
+    row = readers.JsonRecords.column(java_column(f.col(f"{_CHANGE}.r.row")), None, schema, {}, zone, 0, 0)
+    reason = f"case when {_CHANGE}.r.skipped is null then coalesce({_CHANGE}.reason, {_ROW}.reason) end"
+    return (
+        frame.select(RAW, ORIGIN, _CHANGE, column_of(row).alias(_ROW))
+        .withColumn("__reason", f.expr(reason))
+        .selectExpr(
+            f"{_ROW}.r.*",
+            f"{_CHANGE}.r.op as {OPERATION}",
+            f"{_CHANGE}.r.position as {POSITION}",
+            f"timestamp_micros({_CHANGE}.r.changed) as {CHANGED_AT}",
+            ORIGIN,
+            f"case when __reason is not null then struct(__reason as reason, {RAW} as raw) end as {BAD}",
+            f"{_CHANGE}.r.skipped as {SKIPPED}",
+        )
+    )
