@@ -130,6 +130,23 @@ def _reap(others: set[int]) -> None:
                 os.waitpid(pid, 0)
 
 
+def resident_mb(root: int) -> int:
+    """MB that a process and its children have in memory."""
+    parents = {}
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = path.read_text().rpartition(")")[2].split()
+        except OSError:
+            continue
+        parents[int(path.parent.name)] = (int(fields[1]), int(fields[21]))
+    family, pages = {root}, 0
+    for pid, (parent, size) in sorted(parents.items()):
+        if pid == root or parent in family:
+            family.add(pid)
+            pages += size
+    return pages * os.sysconf("SC_PAGE_SIZE") // 2**20
+
+
 def keep(name: str, results: Sequence[Any], turns: int) -> None:
     """Write results with the commit, the versions and the load that they were measured with."""
     RESULTS.mkdir(exist_ok=True)

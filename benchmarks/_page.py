@@ -53,8 +53,8 @@ def pages() -> dict[Path, str]:
     streams, records, tables, hour = map(_newest, ("streams", "records", "tables", "hour"))
     (long,) = hour["results"]
     # A kind that was not measured yet has no section.
-    kinds = {_kafka: "kafka", _compiled: "compile", _site: "docs", _unit_tests: "unit-tests"}
-    parts = (_kafka, _compiled, _scale, _live, _refreshed, _editor, _site, _unit_tests)
+    kinds = {_kafka: "kafka", _compiled: "compile", _site: "docs", _unit_tests: "unit-tests", _state: "state-size"}
+    parts = (_kafka, _compiled, _scale, _live, _refreshed, _state, _editor, _site, _unit_tests)
     later = [part for part in parts if part not in kinds or any(RESULTS.glob(f"*-{kinds[part]}.json"))]
     return {
         README: _with_section(README.read_text(encoding="utf-8"), _readme_section(streams)),
@@ -229,6 +229,23 @@ def _unit_tests() -> str:
 streaming models (stateless, dedup, hourly window), two or three steps each, four side by side.
 
 {_table(("tests", "seconds", "seconds of processor", "seconds of a test (median)"), rows)}
+"""
+
+
+def _state() -> str:
+    document = _newest("state-size")
+    rows = [[one["work"], f"{one['keys']:,}", f"{one['rows']:,}", f"{one['disk_mb']:.0f}",
+             f"{one['disk_mb'] * 2**20 / one['rows']:.0f}", str(one["resident_mb"])]
+            for one in document["results"]]  # fmt: skip
+    return f"""
+## State
+
+{_conditions(document)} One build of a new model with
+two state partitions in RocksDB and a Java heap of 1 GB, 100,000 new keys in each micro-batch. The dedup has a bigint
+key; the windows and the join have a text of 32 hexadecimal digits. The disk includes the versions that Spark keeps.
+Memory is the peak of all processes of the build together.
+
+{_table(("work", "keys", "rows in state", "MB on disk", "bytes a row", "memory, MB"), rows)}
 """
 
 

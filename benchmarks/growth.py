@@ -25,7 +25,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TypeVar
 
-from benchmarks._commands import ROOT, Measured, keep, prepare, timed, write_events, write_project
+from benchmarks._commands import ROOT, Measured, keep, prepare, resident_mb, timed, write_events, write_project
 from benchmarks.streams import APPEND, UPSERT, WINDOW
 from engine.spark.java import find_java
 
@@ -155,7 +155,7 @@ def _followed(root: Path, log: Path) -> Hour:
             if event.get("event") == "BatchCommitted":
                 times.append(event["seconds"])
                 heaps.append(_heap(log))
-                resident.append(_resident(process.pid))
+                resident.append(resident_mb(process.pid))
     if process.returncode:
         sys.exit(f"the build ended with {process.returncode}")
     files, megabytes = _left(root / ".engine")
@@ -179,23 +179,6 @@ def _heap(log: Path) -> int:
     """MB of heap that the last full collection left."""
     found = _COLLECTED.findall(log.read_text()) if log.is_file() else []
     return int(found[-1][1]) if found else 0
-
-
-def _resident(root: int) -> int:
-    """MB that a process and its children have in memory."""
-    parents = {}
-    for path in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            fields = path.read_text().rpartition(")")[2].split()
-        except OSError:
-            continue
-        parents[int(path.parent.name)] = (int(fields[1]), int(fields[21]))
-    family, pages = {root}, 0
-    for pid, (parent, size) in sorted(parents.items()):
-        if pid == root or parent in family:
-            family.add(pid)
-            pages += size
-    return pages * os.sysconf("SC_PAGE_SIZE") // 2**20
 
 
 def _left(folder: Path) -> tuple[dict[str, int], dict[str, float]]:
