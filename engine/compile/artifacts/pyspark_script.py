@@ -1,7 +1,6 @@
 """The stream of a model as a PySpark script, for people who want to see what happens.
 
-It reads, watermarks, deduplicates and writes as the engine does, with Iceberg's own streaming sink instead of
-the engine's writer: no markers, no checks, no tests.
+It writes by Iceberg's own streaming sink instead of the engine's writer: no markers, no checks, no tests.
 """
 
 from __future__ import annotations
@@ -14,7 +13,6 @@ from engine.sources import KINDS, limited
 
 
 def script(model: Model, manifest: Manifest) -> str:
-    """The script of a streaming model; empty if it is none, or if it or a source of it is wrong."""
     if not model.streaming or not model.sql or model.broken or _unreadable(model, manifest):
         return ""
     lines = [

@@ -15,7 +15,6 @@ from engine.compile.sql.select_items import ItemPlace
 
 @lru_cache(maxsize=2048)
 def expression(sql: str) -> exp.Expr | None:
-    """An expression of a header; its places count from the begin of `select <sql>`."""
     try:
         tree = parse_text(f"select {sql}")
     except (SqlglotError, RecursionError):
@@ -39,13 +38,7 @@ def columns_named(sql: str) -> set[str]:
 
 
 def projections(text: str, places: Sequence[ItemPlace], tree: exp.Expr) -> list[str]:
-    """Return the text of each item of the SELECT that names a query's columns, without aliases; empty if not known.
-
-    Args:
-        text: that was parsed.
-        places: of the items in it.
-        tree: of it.
-    """
+    """Return the text of each item of the SELECT that names a query's columns, without aliases; empty if not known."""
     select = first_select(tree)
     items = select.expressions if select is not None else ()
     if len(places) != len(items):
@@ -54,20 +47,12 @@ def projections(text: str, places: Sequence[ItemPlace], tree: exp.Expr) -> list[
 
 
 def _item_without_alias(text: str, place: ItemPlace, item: exp.Expr) -> str:
-    """An item without its alias; a star without the columns that it leaves out."""
     item_text = text[place.start : place.unaliased if isinstance(item, exp.Alias) else place.end]
     return item_text[: item_text.index("*") + 1] if item.is_star and "*" in item_text else item_text
 
 
 def starts(text: str, places: Sequence[ItemPlace], tree: exp.Expr, names: list[str]) -> list[int]:
-    """Return where the item is that gives each column of a query; that of the query where it is not known.
-
-    Args:
-        text: that was parsed.
-        places: of the items in it.
-        tree: of it.
-        names: of the columns, in order.
-    """
+    """Return the offset of the item that gives each column of a query; that of the query where it is not known."""
     select = first_select(tree)
     if select is None or len(places) != len(select.expressions):
         begin = len(text) - len(text.lstrip())

@@ -42,7 +42,6 @@ def check_placement(walk: Walk, name: str, node: exp.Expr, arguments: Sequence[e
 
 
 def check_grouping(walk: Walk, name: str, node: exp.Expr, arguments: Sequence[exp.Expr]) -> None:
-    """Report GROUPING() and its like without grouping sets, or of a column that is not a key."""
     select = node.find_ancestor(exp.Select)
     group = select.args.get("group") if select is not None else None
     if group is None or group.find(exp.Rollup, exp.Cube, exp.GroupingSets) is None:
@@ -94,7 +93,6 @@ def check_filter(walk: Walk, function: exp.Expr, where: exp.Expr) -> None:
 
 
 def inner_function(function: exp.Expr) -> exp.Expr:
-    """The function itself, without FILTER, IGNORE NULLS and the like."""
     while isinstance(function, _WRAPPING):
         function = function.this
     return function
@@ -125,7 +123,6 @@ def _has_order(window: exp.Expr | None) -> bool:
 
 
 def named_window(window: exp.Expr) -> exp.Expr | None:
-    """The window that an OVER names."""
     select = window.find_ancestor(exp.Select)
     windows = (select.args.get("windows") or ()) if select is not None else ()
     name = window.alias.lower()
@@ -158,12 +155,7 @@ def check_frame(
 ) -> None:
     """Report a frame (ROWS or RANGE BETWEEN ..) that the function or the order does not allow.
 
-    Args:
-        walk: of the query.
-        node: the function with its OVER.
-        spec: the frame, of the OVER or of the window that it names.
-        function: the name of it.
-        order: what the window is sorted by.
+    `spec` is the frame of the OVER or of the window that it names.
     """
     if spec is None:
         return

@@ -27,7 +27,6 @@ _FIXED = {"tinyint", "smallint", "int", "integer", "bigint", "float", "double", 
 
 
 def pivot_output(walk: Walk, pivot: exp.Expr, scope: ColumnScope) -> OutputColumns:
-    """What a PIVOT or UNPIVOT makes of the columns of a scope."""
     open_ = scope.open
     alias = pivot.args.get("alias")
     if alias is not None and not pivot.args.get("unpivot"):
@@ -92,7 +91,6 @@ def _value_name(item: exp.Expr) -> tuple[str, bool]:
 
 
 def _used_names(nodes: list[exp.Expr]) -> set[str]:
-    """The names of the columns that expressions use."""
     paths = (path(column)[0] for node in nodes for column in node.find_all(exp.Column))
     return {part.name.lower() for identifiers in paths for part in identifiers[:2]}
 
@@ -124,7 +122,6 @@ def _parts(item: exp.Expr) -> list[exp.Expr]:
 
 
 def _pivot_plan(walk: Walk, pivot: exp.Expr, scope: ColumnScope, output: Sequence[ScopeColumn]) -> LogicalPlan:
-    """PIVOT is a GROUP BY of all columns that it does not name, mostly in two aggregates."""
     plan, ids = scope.plan, {column.name.lower(): column.value.id for column in output}
     fields = [field for field in pivot.args.get("fields") or () if isinstance(field, exp.In)]
     if pivot.args.get("unpivot"):

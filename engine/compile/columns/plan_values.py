@@ -47,15 +47,10 @@ _LITERAL = (exp.Literal, exp.Boolean, exp.Null, exp.Interval)
 class PlanValue(Struct, frozen=True):
     """What an expression is.
 
-    Attributes:
-        column: the column it is, if it is one and nothing else.
-        inherits: what an alias on it takes the marks from (also a field of a struct, which is not a column).
-        refs: ids of the columns it uses.
-        type: Spark's name, or empty.
-        fields: of a struct it builds.
-        constant: it uses no column.
-        watermark_lost_at: the part that makes something else of a watermarked column.
-        alias: it uses an alias further left in the same SELECT.
+    `column`: the column it is, if it is one and nothing else. `inherits`: what an alias on it takes the marks from
+    (also a field of a struct, which is not a column). `refs`: ids of the columns it uses. `fields`: of a struct it
+    builds. `watermark_lost_at`: the part that makes something else of a watermarked column. `alias`: it uses an alias
+    further left.
     """
 
     column: PlanColumn | None = None
@@ -72,14 +67,9 @@ class PlanValue(Struct, frozen=True):
 class StepExpressions:
     """What the expressions of one step of the query hold.
 
-    Attributes:
-        windows: the struct column of each window function, by what makes it equal to another.
-        times: the column of each window_time().
-        computed_columns: those columns with what they use.
-        aggregates, distinct, collects, over: the calls.
-        generates: a function makes several rows of one.
-        correlated: subqueries that use columns of this step.
-        domains: subqueries that Spark computes by grouping this step's rows by the columns they use of it.
+    `windows` has the struct column of each window function by what makes it equal to another, `times` the column of
+    each window_time(), `computed_columns` those with what they use. `correlated`: subqueries that use columns of this
+    step; `domains`: those that Spark computes by grouping this step's rows by the columns they use.
     """
 
     windows: dict[tuple[object, ...], PlanColumn] = field(default_factory=dict)
@@ -98,12 +88,8 @@ class StepExpressions:
 class ExpressionReader:
     """Reads the expressions of one step; each part of the tree is read once.
 
-    Attributes:
-        walk: what names refer to; what the reader finds is noted there for the whole query.
-        scope: the names of the SELECT.
-        columns: what FROM reads, and what the step made itself (windows, aliases further left in the SELECT), by id.
-        read: the ids of what FROM reads.
-        aliases: ids of the aliases.
+    What it finds is noted in `walk` for the whole query. `columns`, by id, has what FROM reads and what the step made
+    itself (windows, aliases further left in the SELECT); `read` has the ids of the former alone.
     """
 
     walk: Walk
@@ -115,7 +101,6 @@ class ExpressionReader:
     _values_by_node: dict[int, PlanValue] = field(default_factory=dict)
 
     def computed_ids(self) -> set[int]:
-        """The ids of the columns that the step made itself."""
         return {column.id for number, column in self.columns.items() if number not in self.read}
 
     def resolve(self, node: exp.Column) -> PlanName | None:
@@ -157,7 +142,6 @@ class ExpressionReader:
         )
 
     def value_of(self, node: exp.Expr) -> PlanValue:
-        """What an expression is."""
         read_before = self._values_by_node.get(id(node))
         if read_before is not None:
             return read_before
@@ -330,7 +314,6 @@ class ExpressionReader:
         return self._time_of(value, node)
 
     def _time_of(self, value: PlanValue, node: exp.Expr) -> PlanValue:
-        """The event time of a window: a column that Spark makes before the step."""
         key = ("time", value.column.id if value.column is not None else node.sql())
         column = self.step.times.get(key)
         if column is None:
@@ -432,13 +415,11 @@ def _watermark_lost_at(value: PlanValue) -> exp.Expr | None:
 
 
 def reader(walk: Walk, scope: ColumnScope, *plans: LogicalPlan) -> ExpressionReader:
-    """A reader of the expressions of one step over plans."""
     columns = {column.id: column for plan in plans for column in plan.columns}
     return ExpressionReader(walk, scope, columns, frozenset(columns))
 
 
 def _in_subquery(node: exp.Expr) -> bool:
-    """Whether it is in a subquery of an expression."""
     inner, above = node, node.parent
     while above is not None:
         listed = isinstance(above, exp.Select) and inner.arg_key == "expressions"
@@ -451,9 +432,7 @@ def _in_subquery(node: exp.Expr) -> bool:
 def path_of(plan_name: PlanName, *, certain: bool = False) -> Iterator[str]:
     """Yield the path into a column: a field of a struct as it is declared, the key of a map as it is written.
 
-    Args:
-        plan_name: the column, and the path as it is written.
-        certain: what is of no known type counts as it is written, not in any letter case.
+    Not `certain`: what is of no known type counts in any letter case.
     """
     type_ = spark_types.normal(plan_name.column.type)
     for name in plan_name.path:

@@ -49,7 +49,6 @@ _BY_NAME = "union by name"
 
 
 def query(walk: Walk, node: exp.Expr, ctes: Mapping[str, Any], outer: ColumnScope | None) -> OutputColumns:
-    """Read a query."""
     ctes = with_ctes(node, ctes, outer)
     output = _query(walk, node, ctes, outer)
     if node.args.get("with_") is not None:
@@ -212,7 +211,6 @@ def _with_name(walk: Walk, select: exp.Select, projection: exp.Expr, value: Colu
 
 
 def _star(walk: Walk, node: exp.Expr, scope: ColumnScope) -> OutputColumns | None:
-    """What `*`, `t.*` or `a_struct.*` stands for; None if the item is not a star."""
     star = node.this if isinstance(node, exp.Column) else node
     if not isinstance(star, exp.Star):
         return None
@@ -241,7 +239,6 @@ def _refer(walk: Walk, node: exp.Expr, name: str, output: OutputColumns) -> None
 
 
 def _with_assignment(walk: Walk, alias: exp.Expr, output: OutputColumns, scope: ColumnScope) -> OutputColumns:
-    """The columns with another value for one of them: `|> SET a = ..`."""
     name, value = alias.alias.lower(), walk.renewed(walk.value(alias, scope))
     if not output.open and not any(column.name.lower() == name for column in output.columns):
         missing = Missing(alias.alias, [column.name for column in output.columns], 0)
@@ -275,7 +272,6 @@ def _may_be_of(column: ScopeColumn, relation: ScopeRelation | None) -> bool:
 
 
 def _without_field(value: ColumnValue, names: list[str]) -> ColumnValue:
-    """A struct without one of its fields."""
     return ColumnValue(_type_without_field(value.type, names), value.origins)
 
 
@@ -309,7 +305,6 @@ def _struct_members(walk: Walk, node: exp.Expr, parts: list[str], scope: ColumnS
 
 
 def _generated_projection(walk: Walk, projection: exp.Expr, scope: ColumnScope) -> list[tuple[str, ColumnValue]] | None:
-    """The columns of `explode(..)` and its like; none if they are not known."""
     function = projection.this if isinstance(projection, (exp.Alias, exp.Aliases)) else projection
     if not isinstance(function, exp.Func) or not function_calls.generates(walk, function):
         return None
@@ -428,7 +423,6 @@ def _read_order(walk: Walk, node: exp.Select, output: OutputColumns, scope: Colu
 
 
 def _read_order_of_output(walk: Walk, node: exp.Expr, output: OutputColumns) -> None:
-    """ORDER BY behind a UNION or brackets sees the output only."""
     scope = ColumnScope({}, columns=output.columns, quiet=True)
     for clause, item in _sort_items(node):
         _check_position(walk, clause, item, node, output)
@@ -450,7 +444,6 @@ def _sort_items(node: exp.Expr) -> Iterator[tuple[str, exp.Expr]]:
 
 
 def _check_position(walk: Walk, clause: str, item: exp.Expr, node: exp.Expr, output: OutputColumns) -> None:
-    """Report a position that no column has."""
     place, count = _position(item), len(output.columns)
     if output.open or clause == "distribute" or place is None:
         return
@@ -517,7 +510,6 @@ def _report_uneven(walk: Walk, node: exp.SetOperation, left_count: int, right_co
 def _check_common_types(
     walk: Walk, node: exp.SetOperation, left_output: OutputColumns, right_output: OutputColumns, *, by_name: bool
 ) -> None:
-    """Report columns of two sides that have no common type."""
     if left_output.open or right_output.open or by_name:
         return
     word = type(node).__name__.upper()
@@ -533,7 +525,6 @@ def _check_common_types(
 
 
 def _with_left_origins(column: ScopeColumn, like: ScopeColumn) -> ScopeColumn:
-    """The column with the origins of the left side only."""
     value = ColumnValue(column.value.type, like.value.origins, named_at=like.value.named_at, id=like.value.id)
     return ScopeColumn(column.name, value, column.named, column.item)
 

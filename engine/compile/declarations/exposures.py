@@ -1,5 +1,3 @@
-"""Exposures as nodes: `exposures:` of the YAML files under models/, checked against what they read."""
-
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -21,7 +19,6 @@ from engine.schema.exposure_keys import EXPOSURE, EXPOSURE_CONFIG, EXPOSURE_FILE
 def read_exposures(
     project: LoadedProject, nodes: Mapping[str, Node], values: ValueRenderer, diagnostics: list[Diagnostic]
 ) -> tuple[Exposure, ...]:
-    """All exposures of a project; what is wrong is added to `diagnostics`."""
     exposures: dict[str, Exposure] = {}
     for doc in project.exposures:
         top = values.rendered(Section.of_document(doc, diagnostics))
@@ -42,7 +39,6 @@ def read_exposures(
 
 
 def _exposure(item: Section, project: LoadedProject, nodes: Mapping[str, Node]) -> Exposure | None:
-    """One exposure; None if it has no name, or is not enabled."""
     if not isinstance(item.value, dict):
         item.expected("an exposure with name, type, owner and depends_on")
         return None

@@ -69,17 +69,9 @@ def compile_models(
     now: Now,
     deferred: Mapping[str, Relation],
 ) -> StoredCompilation:
-    """Compile what has changed since an earlier compilation.
+    """Compile what has changed since an earlier compilation; findings are added to those in `diagnostics`.
 
-    Args:
-        project: what the files say.
-        target: the chosen one.
-        names: what templates may call.
-        values: renders settings.
-        diagnostics: what was found already.
-        before: the earlier compilation, as far as it may be used.
-        now: the hashes of the project.
-        deferred: see `compile_project`.
+    `before` is as far as it may be used; `deferred`: see `compile_project`.
     """
     shared = share(project, target, names, values, diagnostics)
     env = env_digests(names.used_env, names.env)
@@ -154,7 +146,6 @@ def compile_models(
 def _compilation_of(
     before: StoredCompilation, now: Now, models: Mapping[str, CachedModel], fresh: Mapping[str, tuple[Encoded, str]]
 ) -> StoredCompilation:
-    """What is known once the models are compiled."""
     used_nodes = {i for model in models.values() for i in model.nodes if i not in fresh}
     return StoredCompilation(
         shared=now.shared,
@@ -212,7 +203,6 @@ _CAUSES = frozenset({"duplicate-name", "bad-schema"})
 
 
 def _sort_diagnostics(diagnostics: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
-    """All findings once, errors first, causes before the others, in the order of the files; no secret is in them."""
     clean = scrubber()
     diagnostics = (replace(d, message=clean(d.message), hint=clean(d.hint)) for d in diagnostics)
     return tuple(sorted(dict.fromkeys(diagnostics), key=_sort_key))

@@ -43,7 +43,7 @@ def adds_dates(node: exp.Expr) -> bool:
 
 
 def is_interval(node: exp.Expr) -> bool:
-    """Whether a node is an interval that can be read."""
+    """Read `'1 02:03:04' DAY TO SECOND`: numbers from the first unit to the last."""
     return isinstance(node, exp.Interval) and _parts(node) is not None
 
 

@@ -1,12 +1,11 @@
 """What a query keeps in Spark's state, bound to its inputs: the same for every way to write the same query.
 
-The lowered query of `rules` says what a name refers to. Here each expression is written in the columns of the inputs,
-so that aliases, subqueries, CTEs and the order of a SELECT list are gone, and the query is taken apart into blocks:
-what is read, grouped, joined, made distinct, with the filters directly above. Whatever is not proved to be bound
-rightly raises `UnprovableError`, and such queries are compared as text.
+Each expression is written in the columns of the inputs, so that aliases, subqueries, CTEs and the order of a SELECT
+list are gone, and the query is taken apart into blocks. Whatever is not proved to be bound rightly raises
+`UnprovableError`, and such queries are compared as text.
 
-Spark stores the aggregates of a group by position, in the order in which the SELECT list, HAVING and ORDER BY name
-them first, and a join stores the columns that are needed above it in the order of its side (both measured).
+Spark stores the aggregates of a group in the order in which SELECT, HAVING and ORDER BY name them first, and a join the
+columns that are needed above it in the order of its side (both measured).
 """
 
 from __future__ import annotations
@@ -53,11 +52,7 @@ class UnprovableError(ValueError):
 
 
 def meaning_of_state(facts: StateFacts) -> Meaning:
-    """Take a query apart.
-
-    Raises:
-        UnprovableError: it is compared as text.
-    """
+    """Take a query apart; raise UnprovableError if it has to be compared as text."""
     result = _cached_meaning(msgspec.json.encode(StateFacts(facts.sql, facts.inputs, facts.renamed)))
     if isinstance(result, str):
         raise UnprovableError(result)
@@ -130,8 +125,7 @@ def _bound_expression(tree: exp.Expr) -> BoundExpression:
 class _Wanted(NamedTuple):
     """The columns of a plan that are needed above it: `all`, and those `visible`, not only looked at by filters.
 
-    What a filter alone looks at is dropped where the filter moves to, below a join or not: that depends on the filters,
-    which are compared by themselves.
+    What a filter alone looks at is dropped where it moves to; filters are compared by themselves.
     """
 
     all: frozenset[int]
@@ -444,7 +438,6 @@ def _with_filter(block: Block, conditions: Iterable[BoundExpression]) -> Block:
 
 
 def _of_side(tree: exp.Expr) -> exp.Expr:
-    """A column of one side of a join; what is computed below a join is not what is computed above it."""
     return tree if isinstance(tree, (exp.Column, exp.Paren)) else exp.Paren(this=tree.copy())
 
 

@@ -1,5 +1,3 @@
-"""Rules of joins."""
-
 from __future__ import annotations
 
 from collections.abc import Iterator

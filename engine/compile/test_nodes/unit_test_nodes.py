@@ -42,7 +42,6 @@ _STEP = "Write '- given: {input: [rows]}', '- restart' or '- flush'."
 def read_unit_tests(
     project: LoadedProject, nodes: Mapping[str, Node], values: ValueRenderer, diagnostics: list[Diagnostic]
 ) -> tuple[UnitTest, ...]:
-    """All unit tests of a project; what is wrong is added to `diagnostics`."""
     tests: dict[str, UnitTest] = {}
     for doc in project.tests:
         top = values.rendered(Section.of_document(doc, diagnostics))
@@ -331,7 +330,6 @@ def read_expected(part: Section, model: Model, project: LoadedProject) -> Expect
 
 
 def read_time(part: Section) -> str | None:
-    """A point in time, as Spark writes it; None if it is none, which is reported."""
     if part.value is UNKNOWN:
         return None
     text = part.text()

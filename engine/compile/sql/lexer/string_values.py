@@ -1,5 +1,3 @@
-"""The values of Spark's string literals (SparkParserUtils.unescapeSQLString, 4.1.4)."""
-
 from __future__ import annotations
 
 import re
@@ -41,7 +39,6 @@ def _of_code_point(number: int) -> str:
 
 
 def _joined_surrogates(text: str) -> str:
-    """Java's characters as code points."""
     return _SURROGATES.sub(lambda match: _code_point(*match.groups()), text)
 
 
