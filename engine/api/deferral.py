@@ -24,9 +24,7 @@ _MOST_NAME = 500
 class DeferTo:
     """Where models that are not selected are read.
 
-    Attributes:
-        folder: with the manifest.json of another target.
-        favor: also those that exist in the target.
+    `folder`: with the manifest.json of another target. `favor`: also those that exist in the target.
     """
 
     folder: Path

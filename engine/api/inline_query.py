@@ -23,11 +23,7 @@ _STORAGE = "column-storage"
 
 
 def compile_query(project: Project, sql: str) -> tuple[Compiled, Model]:
-    """Compile a query, and the project with it.
-
-    Raises:
-        ProjectError: the query or the project has errors.
-    """
+    """Compile a query, and the project with it. Raises ProjectError: the query or the project has errors."""
     from engine.compile import compile_project
     from engine.project import ModelText, is_project, load_project, missing_project
 

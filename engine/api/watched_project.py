@@ -21,9 +21,8 @@ if TYPE_CHECKING:
 class WatchedProject:
     """The nodes of a project as they were when they ended well last.
 
-    Attributes:
-        done: the nodes that ended well, as they were then, with those that they need.
-        failed: ids of those that did not, when they ran last.
+    `done`: the nodes that ended well, as they were then, with those that they need. `failed`: ids of those that did
+    not, when they ran last.
     """
 
     project: Project

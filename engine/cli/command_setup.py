@@ -63,11 +63,7 @@ def read_settings(
     target_path: Path | None = None,
     warn_error: bool | None = None,
 ) -> CommandSettings:
-    """Read the shared options.
-
-    Raises:
-        UsageError: --vars is not a mapping, or the target path cannot be used.
-    """
+    """Read the shared options. Raises UsageError: --vars is not a mapping, or the target path cannot be used."""
     from engine.project.parse_yaml import load_yaml
 
     parsed, diagnostics = load_yaml(variables, "--vars")
@@ -147,11 +143,7 @@ def _no_models(folder: str) -> Diagnostic:
 
 
 def check_project(settings: CommandSettings) -> None:
-    """Make sure that the folder is a project.
-
-    Raises:
-        ProjectError: `project-missing`.
-    """
+    """Make sure that the folder is a project. Raises ProjectError: `project-missing`."""
     from engine.project import is_project, missing_project
 
     if not is_project(settings.root):
@@ -190,11 +182,7 @@ def select_and_report(
 
 
 def find_model(manifest: Manifest, name: str) -> Model:
-    """Return a model by its name, with or without `model.` before it.
-
-    Raises:
-        UsageError: there is no such model.
-    """
+    """Return a model by its name, with or without `model.` before it. Raises UsageError: there is no such model."""
     models = {model.name: model for model in manifest.models}
     model = models.get(name.removeprefix("model."))
     if model is None:
@@ -224,11 +212,7 @@ def defer_and_report(
 
 
 def require_extra(module: str, extra: str) -> None:
-    """Make sure that an extra is installed.
-
-    Raises:
-        UsageError: it is not.
-    """
+    """Make sure that an extra is installed. Raises UsageError: it is not."""
     if find_spec(module) is None:
         message = f"the extra '{extra}' is not installed"
         raise UsageError("usage", message, install_hint(extra))

@@ -24,12 +24,10 @@ from engine.state import ModelState
 class StreamSource:
     """A source of a streaming query as its checkpoint knows it.
 
-    Attributes:
-        kind: `files`, `table`, or the format of a source.
-        identity: what makes it this source and no other. Files: `location` (absolute URI), `root` (the project's
-            folder) and `path`; tables: `table` and `uuid`; Kafka: `topics`; others: `location`. `connection`: a digest
-            of where its connection leads, without credentials.
-        number: of the source in Spark's checkpoint; two readings of one relation share it.
+    `kind`: `files`, `table`, or the format of a source. `identity`: what makes it this source and no other. Files:
+    `location` (absolute URI), `root` (the project's folder) and `path`; tables: `table` and `uuid`; Kafka: `topics`;
+    others: `location`. `connection`: a digest of where its connection leads, without credentials. `number`: of the
+    source in Spark's checkpoint; two readings of one relation share it.
     """
 
     node: str

@@ -241,11 +241,7 @@ class Registry:
         return newest_versions
 
     def check(self) -> None:
-        """Ask the registry something that costs nothing.
-
-        Raises:
-            SetupError: as `schema`.
-        """
+        """Ask the registry something that costs nothing. Raises SetupError: as `schema`."""
         self._get("/subjects?offset=0&limit=1", self._deadline())
 
     def _deadline(self) -> float:

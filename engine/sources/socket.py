@@ -93,11 +93,7 @@ def script(spec: SourceSpec, *, stream: bool) -> list[str]:
 
 
 def read_batch(session: SparkSession, spec: SourceSpec, place: Place) -> DataFrame:
-    """The lines that come within `read_for`.
-
-    Raises:
-        RunError: `socket-unreachable`.
-    """
+    """The lines that come within `read_for`. Raises RunError: `socket-unreachable`."""
     lines = _Lines(_settings(spec))
     try:
         rows = lines.first()

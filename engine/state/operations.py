@@ -42,9 +42,8 @@ class DroppedTable(msgspec.Struct, frozen=True):
 class Drop(_Operation, frozen=True):
     """A table goes with its state.
 
-    Attributes:
-        environment: of the build that wrote it last.
-        clone: it is dropped unless a clone of it is finished, whose first table has this name; empty: it is that one.
+    `environment`: of the build that wrote it last. `clone`: it is dropped unless a clone of it is finished, whose first
+    table has this name; empty: it is that one.
     """
 
     model: str = ""

@@ -96,9 +96,8 @@ class LiveOptions:
 class LiveProject:
     """A project that is kept running; `follow` returns when `stop` was called.
 
-    Attributes:
-        listeners: get each event, one at a time.
-        beat: when the thread that decides has turned last, by the monotonic clock.
+    `listeners`: get each event, one at a time. `beat`: when the thread that decides has turned last, by the monotonic
+    clock.
     """
 
     project: Project

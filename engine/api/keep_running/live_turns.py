@@ -49,10 +49,8 @@ _log = logging.getLogger("engine.api")
 class TurnContext:
     """What turns are made with.
 
-    Attributes:
-        seconds: after which a turn ends between two micro-batches.
-        emit: gets their events, from several threads.
-        committed: gets the id of a node whose rows can be read, from several threads, before its turn has ended.
+    `seconds`: after which a turn ends between two micro-batches. `emit`: gets their events, from several threads.
+    `committed`: gets the id of a node whose rows can be read, from several threads, before its turn has ended.
     """
 
     project: Project

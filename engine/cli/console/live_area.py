@@ -50,11 +50,7 @@ def is_unicode() -> bool:
 
 
 class LiveArea:
-    """The lines of this process.
-
-    Attributes:
-        began: when the command did, on the monotonic clock; 0: there is nothing to show.
-    """
+    """The lines of this process. `began`: when the command did, on the monotonic clock; 0: there is nothing to show."""
 
     def __init__(self) -> None:
         self.began = 0.0

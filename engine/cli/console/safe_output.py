@@ -151,11 +151,7 @@ def _finite(value: Any) -> Any:
 
 
 def confirmed(command: str, question: str) -> bool:
-    """Ask a question; no answer is no.
-
-    Raises:
-        UsageError: there is no terminal.
-    """
+    """Ask a question; no answer is no. Raises UsageError: there is no terminal."""
     if not sys.stdin.isatty():
         message = f"{command} needs a confirmation, and there is no terminal to ask"
         raise UsageError("usage", message, "Add --yes to confirm.")

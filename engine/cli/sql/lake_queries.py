@@ -48,11 +48,7 @@ class LakeQueries:
         return {**model_tables, **{".".join(place): place for place in other_tables}}
 
     def columns(self, table: str) -> tuple[TableColumn, ...]:
-        """The columns of one of the tables, as stored.
-
-        Raises:
-            SetupError: it cannot be read.
-        """
+        """The columns of one of the tables, as stored. Raises SetupError: it cannot be read."""
         if table not in self._columns:
             self._columns[table] = self.lake.columns(*self.tables[table]) or ()
         return self._columns[table]
@@ -84,11 +80,7 @@ class LakeQueries:
         return queries.run(render_query(self.project, self.compiled, text, self._reference_sql), limit)
 
     def _reference_sql(self, kind: str, name: str) -> str:
-        """The name of a table in SQL.
-
-        Raises:
-            RunError: `sql-query`: it is not a stored table.
-        """
+        """The name of a table in SQL. Raises RunError: `sql-query`: it is not a stored table."""
         place = self._source(name) if kind == "source" else self._model(name)
         if isinstance(place, RunError):
             raise place

@@ -125,11 +125,7 @@ class Target:
         return not self.shared_folders and not is_on_this_machine(self.master)
 
     def spark_conf(self) -> Mapping[str, str]:
-        """The user's Spark settings with secrets in them.
-
-        Raises:
-            ProjectError: env-missing, a secret is not set.
-        """
+        """The user's Spark settings with secrets in them. Raises ProjectError: env-missing, a secret is not set."""
         conf = self.secrets.resolved(self.conf, "spark.conf") if self.secrets else self.conf
         register_settings(conf)
         return conf

@@ -30,10 +30,7 @@ _DELETES_HELD = 8
 class CommitKind(StrEnum):
     """What a commit does to the rows of a table.
 
-    Attributes:
-        APPENDS: it adds rows.
-        KEEPS: it moves rows to other files.
-        CHANGES: it may take rows out.
+    `APPENDS`: it adds rows. `KEEPS`: it moves rows to other files. `CHANGES`: it may take rows out.
     """
 
     APPENDS = "appends"
@@ -197,11 +194,7 @@ class CommittedTable:
 
 
 def committed_table(lake: Lake, schema: str, name: str) -> CommittedTable | None:
-    """Return a table as it is now; None: there is none.
-
-    Raises:
-        SetupError: as `Lake.opened`.
-    """
+    """Return a table as it is now; None: there is none. Raises SetupError: as `Lake.opened`."""
     with lake.opened(schema, name) as table:
         return None if table is None else CommittedTable(table, lake, (schema, name))
 

@@ -53,10 +53,8 @@ class ActionKind(StrEnum):
 class Reset:
     """What `--reset-checkpoint` says.
 
-    Attributes:
-        at: from which time sources are read, in milliseconds since 1970; None: from the first record.
-        gap: nothing is read again.
-        windows: events of windows that are written are left out (see `engine.plan.edits.open_windows`).
+    `at`: from which time sources are read, in milliseconds since 1970; None: from the first record. `gap`: nothing is
+    read again. `windows`: events of windows that are written are left out (see `engine.plan.edits.open_windows`).
     """
 
     at: int | None
@@ -68,10 +66,9 @@ class Reset:
 class PlanOptions:
     """What the user says about a build.
 
-    Attributes:
-        reset: where the sources of the selected streams begin, each with a new checkpoint; None: they resume.
-        accept: consequences that are accepted: `downstream-stops`, `files-gone`.
-        empty: tables that do not exist are made without rows, and those that do are left as they are.
+    `reset`: where the sources of the selected streams begin, each with a new checkpoint; None: they resume. `accept`:
+    consequences that are accepted: `downstream-stops`, `files-gone`. `empty`: tables that do not exist are made without
+    rows, and those that do are left as they are.
     """
 
     full_refresh: bool = False
@@ -94,11 +91,10 @@ class UnreadRecords:
 class Unread:
     """What an input has that its reader has not read.
 
-    Attributes:
-        unit: `files`, `snapshots`, `offsets` or `tables`; empty: only the system behind it knows.
-        present: how many there are now, where nodes before it will add some; else None.
-        oldest_at: when the oldest of those that are there now came to be, in seconds since 1970: modification time of a
-            file, commit time of a snapshot; None: not known, or there is none.
+    `unit`: `files`, `snapshots`, `offsets` or `tables`; empty: only the system behind it knows. `present`: how many
+    there are now, where nodes before it will add some; else None. `oldest_at`: when the oldest of those that are there
+    now came to be, in seconds since 1970: modification time of a file, commit time of a snapshot; None: not known, or
+    there is none.
     """
 
     name: str

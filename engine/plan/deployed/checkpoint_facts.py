@@ -29,9 +29,8 @@ from engine.state.state_path import StatePath
 class FileLog:
     """Spark's log of the files of a stream.
 
-    Attributes:
-        read_to: the last entry that a committed micro-batch reads; -1: none.
-        started_to: the last entry that the newest micro-batch reads that was started.
+    `read_to`: the last entry that a committed micro-batch reads; -1: none. `started_to`: the last entry that the newest
+    micro-batch reads that was started.
     """
 
     source: int
@@ -85,11 +84,7 @@ class CheckpointFacts:
 def read_checkpoint(
     folder: TableState, generation: int, *, files: bool = True, written: bool = True
 ) -> CheckpointFacts:
-    """Read a checkpoint; one that does not exist says nothing.
-
-    Raises:
-        StateError: `state-unreadable`.
-    """
+    """Read a checkpoint; one that does not exist says nothing. Raises StateError: `state-unreadable`."""
     path = folder.checkpoint_files(generation)
     committed, started = spark_checkpoint.last_committed(path), spark_checkpoint.last_started(path)
     begins = spark_checkpoint.read_offsets(path, started)

@@ -35,10 +35,9 @@ if TYPE_CHECKING:
 class LastWriter:
     """The query that wrote a model's table last.
 
-    Attributes:
-        facts: behind the fingerprint; None: they cannot be read, as `unknown_reason` says.
-        recorded_sources: how its generation began; None for batch models, and where nothing was recorded.
-        frozen: settings of Spark that the checkpoint keeps.
+    `facts`: behind the fingerprint; None: they cannot be read, as `unknown_reason` says. `recorded_sources`: how its
+    generation began; None for batch models, and where nothing was recorded. `frozen`: settings of Spark that the
+    checkpoint keeps.
     """
 
     fingerprint: str
@@ -128,11 +127,10 @@ class DeployedSource:
 class Deployed:
     """What there is of a selection.
 
-    Attributes:
-        streams: by id of a selected model, what it reads as a stream, in the order of its SQL, with places resolved.
-        built: ids of the models that have a state, among the selected ones and the streams from them; not of those
-            streams that a full refresh was begun of.
-        passed: by id, when each test passed whose last pass was of what it would look at now.
+    `streams`: by id of a selected model, what it reads as a stream, in the order of its SQL, with places resolved.
+    `built`: ids of the models that have a state, among the selected ones and the streams from them; not of those
+    streams that a full refresh was begun of. `passed`: by id, when each test passed whose last pass was of what it
+    would look at now.
     """
 
     models: Mapping[str, DeployedModel] = field(default_factory=dict)

@@ -102,11 +102,7 @@ def as_published(model: Model, state: ModelState, uuid: str, snapshot: int | Non
 
 
 def begun_refresh(folder: TableState, state: ModelState | None) -> Refresh | None:
-    """Return the full refresh that the next build has to finish.
-
-    Raises:
-        StateError: `state-unreadable`.
-    """
+    """Return the full refresh that the next build has to finish. Raises StateError: `state-unreadable`."""
     open_refresh = folder.journal.open_operation(Refresh)
     if open_refresh is None or (
         state is not None and state.phase is Phase.PUBLISHED and state.generation > open_refresh.before

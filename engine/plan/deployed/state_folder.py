@@ -69,10 +69,9 @@ def environment(manifest: Manifest, target: Target) -> Mapping[str, str]:
 class KnownTable:
     """A table that the state knows.
 
-    Attributes:
-        model: that built it last; a version that did not note it named most tables as their models.
-        state: what is kept of it; None: nothing is left but a drop that was not finished.
-        rebuild: the rebuild that it is made for; None: it is a table like others.
+    `model`: that built it last; a version that did not note it named most tables as their models. `state`: what is kept
+    of it; None: nothing is left but a drop that was not finished. `rebuild`: the rebuild that it is made for; None: it
+    is a table like others.
     """
 
     folder: TableState

@@ -25,9 +25,8 @@ from engine.times import duration_seconds, duration_text, time_text
 class Windows:
     """The windows of a query whose only state is their open groups, each of which is written once.
 
-    Attributes:
-        event_time: what makes the time of the events: a column, or an expression.
-        milliseconds: how long a window is; the first began in 1970.
+    `event_time`: what makes the time of the events: a column, or an expression. `milliseconds`: how long a window is;
+    the first began in 1970.
     """
 
     event_time: str

@@ -179,11 +179,7 @@ def _snapshots(offsets: Iterable[Mapping[str, Any]]) -> frozenset[int]:
 
 
 def beginning(model: Model, upstream: Upstream, start: Start) -> TableReading:
-    """How a table is read by a generation that begins.
-
-    Raises:
-        StateError: `upstream-history`.
-    """
+    """How a table is read by a generation that begins. Raises StateError: `upstream-history`."""
     return TableReading(start, first=_first(unread(model, upstream, start)))
 
 

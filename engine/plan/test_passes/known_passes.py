@@ -202,8 +202,7 @@ class KnownPasses:
     A data test is looked at twice: before it runs, and when the run has ended. Its pass is kept if all that it read is
     the same both times; else somebody committed while it ran, and nobody knows which rows it saw.
 
-    Attributes:
-        sources: what there was of the sources of the tests when the run began, by id.
+    `sources`: what there was of the sources of the tests when the run began, by id.
     """
 
     manifest: Manifest

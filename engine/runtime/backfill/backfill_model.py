@@ -185,9 +185,8 @@ class ReplacedRange:
 class Backfill:
     """What one command replaces.
 
-    Attributes:
-        left_out: how many rows of the query fail an expectation that drops or quarantines them.
-        rows: that take the place of those that are there; kept while the command runs.
+    `left_out`: how many rows of the query fail an expectation that drops or quarantines them. `rows`: that take the
+    place of those that are there; kept while the command runs.
     """
 
     run: Run

@@ -194,10 +194,8 @@ _FORM = "Write a date or a time in UTC: 2026-05-01 or '2026-05-01 10:30:00'."
 class TimeRange:
     """Rows whose time is in a range.
 
-    Attributes:
-        kind: what begins a literal of its type.
-        begin: the first time, in UTC.
-        end: behind the last one; None: there is no end.
+    `kind`: what begins a literal of its type. `begin`: the first time, in UTC. `end`: behind the last one; None: there
+    is no end.
     """
 
     column: str

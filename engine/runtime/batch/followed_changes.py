@@ -61,9 +61,8 @@ class Affected:
 class FollowedChanges:
     """The changed rows of inputs, registered in a session, and how they are followed to the output.
 
-    Attributes:
-        types: of the columns of the output, by name in lower case.
-        are_few: whether the rows that changed are few enough for one task.
+    `types`: of the columns of the output, by name in lower case. `are_few`: whether the rows that changed are few
+    enough for one task.
     """
 
     session: SparkSession

@@ -40,10 +40,8 @@ _SIGNS = {
 class DataTestVerdict:
     """How a test ended.
 
-    Attributes:
-        failures: failing rows of a data test, expectations of a unit test that do not hold.
-        passed_at: when it passed, UTC, if that pass counts and it did not run; empty: it ran.
-        seconds: how long it took, if it ran before its turn.
+    `failures`: failing rows of a data test, expectations of a unit test that do not hold. `passed_at`: when it passed,
+    UTC, if that pass counts and it did not run; empty: it ran. `seconds`: how long it took, if it ran before its turn.
     """
 
     status: Status

@@ -130,9 +130,8 @@ class MatchedTable:
 class Erasure:
     """What one command erases.
 
-    Attributes:
-        run: with the session, and the locks.
-        unsearched: what beside the table cannot be searched by the condition, in words.
+    `run`: with the session, and the locks. `unsearched`: what beside the table cannot be searched by the condition, in
+    words.
     """
 
     run: Run

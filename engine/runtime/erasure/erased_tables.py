@@ -41,10 +41,9 @@ _FORM = "Write one SQL condition over the columns of {0}, such as {1}."
 class EraseRequest:
     """The rows that are to be erased.
 
-    Attributes:
-        where: the condition over the columns of its table; NULL is not a match.
-        columns: of the table that it names; of a field of a struct the struct.
-        quarantine: another condition, over the columns of the quarantine itself; None: there is none.
+    `where`: the condition over the columns of its table; NULL is not a match. `columns`: of the table that it names; of
+    a field of a struct the struct. `quarantine`: another condition, over the columns of the quarantine itself; None:
+    there is none.
     """
 
     model: Model

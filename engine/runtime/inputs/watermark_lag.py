@@ -77,9 +77,8 @@ def observed(frame: DataFrame, item: Timed, column: str) -> DataFrame:
 class EventTimes:
     """The newest event time of each input.
 
-    Attributes:
-        earlier_times: by input, what earlier builds knew: its newest event time, and when that came.
-        newest: by view, what this run has seen.
+    `earlier_times`: by input, what earlier builds knew: its newest event time, and when that came. `newest`: by view,
+    what this run has seen.
     """
 
     inputs: tuple[Timed, ...]

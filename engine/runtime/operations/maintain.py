@@ -52,10 +52,9 @@ ORPHANS_AFTER = 3 * _DAY
 class Care:
     """How tables are looked after.
 
-    Attributes:
-        older_than: seconds; snapshots of that age may go; None: as the table's properties say.
-        orphans_after: seconds; files of that age that no snapshot knows go; None: none are looked for, as another table
-            has its files in the same folder.
+    `older_than`: seconds; snapshots of that age may go; None: as the table's properties say. `orphans_after`: seconds;
+    files of that age that no snapshot knows go; None: none are looked for, as another table has its files in the same
+    folder.
     """
 
     dry_run: bool = False

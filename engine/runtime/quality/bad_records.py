@@ -34,10 +34,9 @@ _NO_TIME = "the event time is NULL"
 class Watched:
     """An input whose bad records are counted.
 
-    Attributes:
-        name: of the input, as models call it; two may have the same one, through an ephemeral model.
-        once: each record is read once; the static side of a stream is re-read in each micro-batch.
-        limit: how many a build takes out before it is an error.
+    `name`: of the input, as models call it; two may have the same one, through an ephemeral model. `once`: each record
+    is read once; the static side of a stream is re-read in each micro-batch. `limit`: how many a build takes out before
+    it is an error.
     """
 
     name: str

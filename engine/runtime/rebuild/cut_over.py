@@ -84,9 +84,8 @@ def _is_missing(run: Run, own_relation: Relation, rebuilt_relation: Relation, st
 class PublishedInput:
     """A table that was rebuilt and published, for those that stream from it and were rebuilt with it.
 
-    Attributes:
-        snapshot: the commit that published its rows.
-        rebuilt_snapshots: the snapshots of the table in which they were made.
+    `snapshot`: the commit that published its rows. `rebuilt_snapshots`: the snapshots of the table in which they were
+    made.
     """
 
     relation: str
@@ -122,9 +121,8 @@ def copy_rebuilt_generation(
 ) -> ModelState:
     """Make the generation that was built beside a model's table the pending one of that table.
 
-    `run`: that holds the locks of both tables.
-    `rebuilt_folder`: the state of the table in which it was made; its last micro-batch is committed.
-    `inputs`: the tables that were rebuilt and published before, by the id of their model.
+    `run`: that holds the locks of both tables. `rebuilt_folder`: the state of the table in which it was made; its last
+    micro-batch is committed. `inputs`: the tables that were rebuilt and published before, by the id of their model.
 
     Raises StateError: `state-unreadable`, `lease-lost`.
     """

@@ -33,10 +33,8 @@ _DISCARD = "engine build --rebuild --discard -s {0}"
 class Rebuild:
     """Models that are rebuilt beside their tables.
 
-    Attributes:
-        manifest: of the project, with the tables that are read and written by others.
-        next_project: the same with the tables in which the models are rebuilt.
-        models: their ids, in the order of their references.
+    `manifest`: of the project, with the tables that are read and written by others. `next_project`: the same with the
+    tables in which the models are rebuilt. `models`: their ids, in the order of their references.
     """
 
     manifest: Manifest

@@ -40,9 +40,8 @@ _RANGED = {"int", "bigint", "date", "timestamp", "string"}
 class Merges:
     """Merges each micro-batch into a table.
 
-    Attributes:
-        scope: the columns of a group of which a micro-batch has all rows, if there may be several; empty: one at most.
-        repeats: rows may be there more than once.
+    `scope`: the columns of a group of which a micro-batch has all rows, if there may be several; empty: one at most.
+    `repeats`: rows may be there more than once.
     """
 
     model: Model

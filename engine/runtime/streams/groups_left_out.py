@@ -52,10 +52,8 @@ _TIME_WINDOW = "spark.timeWindow"
 class EveryGroup:
     """A query with the changed groups that it leaves out.
 
-    Attributes:
-        frame: its rows and theirs, told apart by LEFT_OUT.
-        scope: the columns that a group is known by, where it may have several rows; empty: it has one at most.
-        repeats: a row may be there more than once.
+    `frame`: its rows and theirs, told apart by LEFT_OUT. `scope`: the columns that a group is known by, where it may
+    have several rows; empty: it has one at most. `repeats`: a row may be there more than once.
     """
 
     frame: DataFrame

@@ -84,9 +84,8 @@ class EndOffsets:
 
     In a micro-batch Spark waits for this function and asks no source for anything.
 
-    Attributes:
-        query: Spark's, as soon as it is started.
-        reached: the query was ended here; the micro-batch it was at belongs to the next build.
+    `query`: Spark's, as soon as it is started. `reached`: the query was ended here; the micro-batch it was at belongs
+    to the next build.
     """
 
     write: Callable[[DataFrame, int], None]
@@ -173,10 +172,7 @@ class StartedQuery:
 
 
 def start(prepared: PreparedQuery) -> StartedQuery:
-    """Start a prepared query.
-
-    Raises pyspark.errors.PySparkException: Spark cannot start it.
-    """
+    """Start a prepared query. Raises pyspark.errors.PySparkException: Spark cannot start it."""
     model, writer = prepared.query.model, prepared.writer
     once = model.operation.trigger.kind is TriggerKind.ONCE
     # availableNow dies on a table once the first snapshot it ever read has expired (iceberg#18000).

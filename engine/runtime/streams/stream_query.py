@@ -58,10 +58,8 @@ if TYPE_CHECKING:
 class OrderedQuery:
     """A query whose aggregates come in the order of its state.
 
-    Attributes:
-        model: with the text that runs.
-        frame: the rows of that.
-        order: what its generation records; None: nothing in its state has an order.
+    `model`: with the text that runs. `frame`: the rows of that. `order`: what its generation records; None: nothing in
+    its state has an order.
     """
 
     model: Model

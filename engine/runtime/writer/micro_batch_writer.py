@@ -97,9 +97,7 @@ _START_SECONDS = 60.0
 class WrittenBatch:
     """What became of a micro-batch.
 
-    Attributes:
-        metrics: as far as the writer knows them; bad records are by view.
-        replayed: it had been written before a crash.
+    `metrics`: as far as the writer knows them; bad records are by view. `replayed`: it had been written before a crash.
     """
 
     metrics: Metrics = field(default_factory=Metrics)

@@ -119,11 +119,7 @@ def topics(spec: SourceSpec) -> Sequence[str]:
 
 
 def one_text(text: str, file: str) -> str:
-    """The one form of a schema file's text.
-
-    Raises:
-        ProjectError: `avro-schema`, at the place of the fault.
-    """
+    """The one form of a schema file's text. Raises ProjectError: `avro-schema`, at the place of the fault."""
     return to_json(read_schema(text, file))
 
 

@@ -86,11 +86,7 @@ def columns(schema: Schema) -> tuple[AvroColumn, ...]:
 
 
 def ddl(schema: Schema) -> str:
-    """The columns as Spark DDL.
-
-    Raises:
-        AvroError: Spark cannot have such columns.
-    """
+    """The columns as Spark DDL. Raises AvroError: Spark cannot have such columns."""
     return ", ".join(f"{quoted(column.name)} {column.type}" for column in columns(schema))
 
 

@@ -24,11 +24,7 @@ class _Size:
 
 
 def check(schema: Schema) -> None:
-    """Make sure that a schema is of bearable size; a record inside itself counts once.
-
-    Raises:
-        AvroError: it is not.
-    """
+    """Make sure that a schema is of bearable size; a record inside itself counts once. Raises AvroError: it is not."""
     measured: dict[str, _Size] = {}
     # Those inside were defined before those around them.
     for name, type_ in schema.named_types.items():

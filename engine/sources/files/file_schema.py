@@ -73,11 +73,7 @@ def is_in_files(spec: SourceSpec) -> bool:
 
 
 def check(session: SparkSession, spec: SourceSpec, place: Place) -> None:
-    """Check the files that a batch is about to read.
-
-    Raises:
-        RunError: `source-unreadable`.
-    """
+    """Check the files that a batch is about to read. Raises RunError: `source-unreadable`."""
     if not is_in_files(spec):
         return
     files = [(file.path or file.uri) for file in listed(session, spec, place)]

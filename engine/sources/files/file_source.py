@@ -167,11 +167,7 @@ def _options(spec: SourceSpec, *, stream: bool) -> dict[str, str]:
 
 
 def with_connection(spec: SourceSpec, place: Place) -> SourceSpec:
-    """The source with the options of its connection.
-
-    Raises:
-        ProjectError: `connection-settings`.
-    """
+    """The source with the options of its connection. Raises ProjectError: `connection-settings`."""
     return connected(spec, place, _OWN_OPTIONS)
 
 

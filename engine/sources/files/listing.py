@@ -107,11 +107,7 @@ def exactly(path: Path) -> str:
 
 
 def listed(session: SparkSession, spec: SourceSpec, place: Place) -> list[Listed]:
-    """The files that a batch would read now, in the order of their names.
-
-    Raises:
-        SetupError: as `listed_here`.
-    """
+    """The files that a batch would read now, in the order of their names. Raises SetupError: as `listed_here`."""
     listed_files = listed_here(spec, place)
     if listed_files is not None:
         return listed_files

@@ -69,11 +69,7 @@ def check_colon(source: str, path: Path, location: str) -> None:
 
 
 def check_pattern(source: str, top: Path, parts: Sequence[str]) -> None:
-    """Check the names that a pattern is compared with.
-
-    Raises:
-        SetupError: `source-path`, one of them has a colon.
-    """
+    """Check the names that a pattern is compared with. Raises SetupError: `source-path`, one of them has a colon."""
     folders, colon_paths = [str(top)], list[str]()
     for part in parts:
         fits = local_paths.names_of_pattern(part).fullmatch

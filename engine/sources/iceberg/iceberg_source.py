@@ -75,11 +75,7 @@ def table_parts(spec: SourceSpec, place: Place) -> tuple[str, str, str]:
 
 
 def facts(spec: SourceSpec, place: Place) -> TableFacts:
-    """The table as it is.
-
-    Raises:
-        SetupError: `source-table`, there is none; `catalog-unusable`.
-    """
+    """The table as it is. Raises SetupError: `source-table`, there is none; `catalog-unusable`."""
     table = _lake(place).table(*table_parts(spec, place)[1:])
     if table is None:
         raise _missing(spec, place)
@@ -101,11 +97,7 @@ def _missing(spec: SourceSpec, place: Place) -> SetupError:
 
 
 def check(spec: SourceSpec, place: Place) -> None:
-    """Make sure that the table exists.
-
-    Raises:
-        SetupError: `source-table`; `catalog-unusable`.
-    """
+    """Make sure that the table exists. Raises SetupError: `source-table`; `catalog-unusable`."""
     facts(spec, place)
 
 
@@ -114,11 +106,7 @@ def position(_: SparkSession, spec: SourceSpec, place: Place) -> dict[str, Any]:
 
 
 def columns_now(spec: SourceSpec, place: Place) -> tuple[TableColumn, ...]:
-    """The columns of the table, without a JVM.
-
-    Raises:
-        SetupError: `source-table`; `catalog-unusable`.
-    """
+    """The columns of the table, without a JVM. Raises SetupError: `source-table`; `catalog-unusable`."""
     columns = _lake(place).columns(*table_parts(spec, place)[1:])
     if columns is None:
         raise _missing(spec, place)

@@ -192,11 +192,7 @@ def _assigned_offsets(spec: SourceSpec, cluster_offsets: ClusterOffsets) -> Clus
 def resumption(
     spec: SourceSpec, stored_facts: Mapping[str, Any], offsets: Sequence[Mapping[str, Any]], now: ClusterOffsets
 ) -> Resumption:
-    """Decide whether a stream can resume, without Java.
-
-    Raises:
-        StateError: as a build would.
-    """
+    """Decide whether a stream can resume, without Java. Raises StateError: as a build would."""
     stands = [stand for offset in offsets if (stand := stand_of(offset)) is not None]
     return topic_check.resume(spec, _Asked(now), topics_of(now), stored_facts, stands)
 

@@ -42,9 +42,8 @@ _SHOWN = 3
 class Extract:
     """A full extract.
 
-    Attributes:
-        at: the time that its rows are of, in microseconds since 1970.
-        of_build: it is the query's result now, and not a file of some time.
+    `at`: the time that its rows are of, in microseconds since 1970. `of_build`: it is the query's result now, and not a
+    file of some time.
     """
 
     at: int
