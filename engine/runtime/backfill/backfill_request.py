@@ -1,6 +1,4 @@
-"""What `engine backfill` is asked for: a range of times of a column, checked before Java starts.
-
-The input that a stream has read and committed, as batches: no row more, and none less.
+"""`engine backfill`: the range that is asked for, and the input that a stream has read, as batches.
 
 What has landed since is left to the stream: it would be in the table twice. How far each source was read is in Spark's
 checkpoint: its log of files, Kafka's offsets, the snapshot of a table.
@@ -205,7 +203,6 @@ class TimeRange:
 
     @property
     def condition(self) -> str:
-        """The condition over the columns of the table, as SQL; NULL is outside."""
         name = quoted(self.column)
         upper = f" AND {name} < {self._literal(self.end)}" if self.end is not None else ""
         return f"({name} >= {self._literal(self.begin)}{upper})"

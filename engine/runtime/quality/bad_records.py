@@ -54,11 +54,8 @@ class Watched:
 class Observed:
     """What an execution saw of an input.
 
-    Attributes:
-        dropped: rows that were dropped as they have no event time.
-        read: records, bad and good.
-        skipped: records that are not rows, which are not among those read.
-        reason: one of those for which its records were taken out, without values of records.
+    `dropped` rows have no event time; `read` are records, bad and good; `skipped` are not rows, and not among those
+    read. `reason`: one of those for which its records were taken out, without values of records.
     """
 
     bad: int = 0

@@ -1,7 +1,6 @@
 """The queue of `engine start`: the state of each live node, and which one has the next turn.
 
-Turns have no barrier: a node that is due gets the first free worker, the one that has waited longest first. A node
-waits while one that it reads has not succeeded, as in a build.
+A due node gets the first free worker, the one that has waited longest first, unless one that it reads failed.
 """
 
 from __future__ import annotations
@@ -38,14 +37,9 @@ class StateChange:
 class Entry:
     """What the queue knows of a node; times are those of the queue's clock.
 
-    Attributes:
-        due_reason: it became due during its turn, for this reason; empty: it did not.
-        retry_at: when a failed or scheduled node is tried again.
-        turns: that it had, with those that found its table locked.
-        commits: of its table since it was maintained.
-        maintained: when that was, or when its first commit came.
-        shown_reason: the reason of its state that was shown last.
-        standby: the process that writes its table, and for which this one waits; None: it waits for none.
+    `due_reason`: why it became due during its turn. `turns` count those that found its table locked. `commits`: of its
+    table since it was `maintained` (or since the first). `shown_reason`: of its state, as shown last. `standby`: the
+    process that writes its table, and for which this one waits.
     """
 
     node: LiveNode
@@ -75,7 +69,6 @@ class NodeQueue:
     maintain_after: int = 100
 
     def replace(self, nodes: Mapping[str, LiveNode], changed: Iterable[str], now: float) -> None:
-        """Use other live nodes from now on: those that changed are due, those that are gone are forgotten."""
         entries = {}
         for id_, node in nodes.items():
             entry = self.entries.get(id_)
@@ -95,7 +88,6 @@ class NodeQueue:
                 self.mark_due(id_, "its definition changed", now)
 
     def mark_due(self, id_: str, reason: str, now: float) -> None:
-        """A node has something to do; one that failed and waits for an edit stays as it is."""
         entry = self.entries.get(id_)
         if entry is None:
             return
@@ -180,7 +172,6 @@ class NodeQueue:
         return worn_entry if quiet or worn_entry.commits >= _URGENT * self.maintain_after else None
 
     def begin_maintenance(self, entry: Entry) -> None:
-        """The table of a node is maintained, in place of a turn; what makes it due meanwhile counts afterwards."""
         entry.due_reason = entry.reason if entry.due_since is not None else ""
         entry.due_since = None
         self._turn_to(entry, NodeState.RUNNING, "maintenance")
@@ -195,7 +186,6 @@ class NodeQueue:
             self.mark_due(id_, due_reason, now)
 
     def succeed(self, id_: str, now: float, *, more: bool) -> None:
-        """Its turn ended well; `more`: it left input unread."""
         if (entry := self.entries.get(id_)) is None:
             return
         entry.succeeded, entry.failures = True, 0
@@ -251,7 +241,6 @@ class NodeQueue:
         return sum(entry.state is NodeState.RUNNING for entry in self.entries.values())
 
     def busy(self) -> bool:
-        """Whether a turn is under way that does not only find out whether its table is free."""
         return any(entry.state is NodeState.RUNNING and entry.standby is None for entry in self.entries.values())
 
     def _release(self, entry: Entry, now: float) -> None:

@@ -1,8 +1,7 @@
 """The MERGE of a micro-batch into a table with a `unique_key`.
 
-The batch is reduced to one row a key first: two rows for one row of the table are an error of Spark's, and two for
-none would both be inserted. Keys are matched with `<=>`: NULL is a key. A row of the table gives way to a newer one
-only; on a tie it stays.
+The batch is reduced to one row a key first: two rows for one row of the table are an error of Spark's. Keys are matched
+with `<=>`: NULL is a key. A row of the table gives way to a newer one only; on a tie it stays.
 """
 
 from __future__ import annotations
@@ -119,8 +118,6 @@ class Merges:
 
 @dataclass(frozen=True, slots=True)
 class Merged:
-    """The rows of a micro-batch to be merged, one for each key; `deletes`: how many keys are remembered as deleted."""
-
     output: Merges
     rows: DataFrame
     query: str

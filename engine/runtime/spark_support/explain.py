@@ -1,5 +1,3 @@
-"""`explain: true`: Spark's plan of a model's query, for people and the log."""
-
 from __future__ import annotations
 
 import logging
