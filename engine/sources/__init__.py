@@ -1,6 +1,6 @@
-"""Sources: one module a kind. A kind knows its keys, its columns, how it is read, and where it is now (`Kind`).
+"""Sources: one module a kind, which knows its keys, its columns, how it is read, and where it is now (`Kind`).
 
-What else is asked of it, it answers in its `TRAITS` (`SourceTraits`): nobody outside asks what a format is called.
+All else it answers in its `TRAITS` (`SourceTraits`): nobody outside asks what a format is called.
 """
 
 from __future__ import annotations
@@ -119,6 +119,5 @@ def limited(spec: SourceSpec, max_files: int | None) -> SourceSpec:
 
 
 def location(spec: SourceSpec) -> str:
-    """Where a source is, for people, with possible credentials masked; empty if its format is unknown."""
     kind = kind_of(spec.format)
     return masked(kind.location(spec), "location") if kind else ""

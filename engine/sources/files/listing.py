@@ -51,7 +51,6 @@ def is_uri(path: str) -> bool:
 
 
 def base(path: str) -> str:
-    """The folder of a path up to its first pattern: landing/2024-*/x gives landing."""
     fixed_parts = []
     for part in path.split("/"):
         if local_paths.pattern_letter(part):
@@ -88,10 +87,7 @@ def times_now(uris: Collection[str], specs: Iterable[SourceSpec], place: Place) 
 
 
 def for_spark(spec: SourceSpec, place: Place) -> str:
-    """The path for Spark's reader: patterns stay, but what is meant by its letter is not taken for one.
-
-    Hadoop takes a path as it is, not as a URI: `%20` would be a file's name.
-    """
+    """Return the path for Spark's reader: a path, not a URI, so that `%20` stays a file's name; patterns stay."""
     path = str(spec.settings.get("path", ""))
     if is_uri(path):
         return path

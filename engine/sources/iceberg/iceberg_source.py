@@ -1,10 +1,5 @@
 """Iceberg tables as sources: foreign ones, and those of other projects, in the target's catalog.
 
-    iceberg_options   keys, options and their faults
-    snapshot_history  where a stream of a table begins, from its snapshots
-    stream_reader     reading a table as a stream, with the seed before it
-    column_changes    how its columns differ from those that a stream began with
-
 What a stream has read of a table is compared in `plan.tables.upstream_tables`, for models and sources alike.
 """
 
@@ -152,7 +147,6 @@ def script(spec: SourceSpec, *, stream: bool) -> list[str]:
 
 
 def read_batch(session: SparkSession, spec: SourceSpec, place: Place) -> DataFrame:
-    """The rows of the current snapshot; in a stream each micro-batch sees those of its moment."""
     frame = session.read.format("iceberg").options(**spec.options).load(full_name(spec, place))
     return as_declared(frame, spec, place)
 
@@ -165,11 +159,6 @@ def read_stream(session: SparkSession, spec: SourceSpec, place: Place) -> DataFr
 
 
 def as_declared(frame: DataFrame, spec: SourceSpec, place: Place) -> DataFrame:
-    """The declared columns of a frame over the table, or all it has, and where the rows came from.
-
-    Raises:
-        RunError: `source-columns` with each column that is missing, or has another type.
-    """
     from pyspark.sql import functions as f
     from pyspark.sql.types import StructType
 
@@ -207,13 +196,10 @@ def _holds(declared_type: Any, table_type: Any) -> bool:
 def resume(
     _: SparkSession, spec: SourceSpec, place: Place, stored_facts: Mapping[str, Any], __: Sequence[Mapping[str, Any]]
 ) -> Resumption:
-    """Compare the columns of an undeclared table with those that were there at the last start.
-
-    A new column is not an error: the query reads it, or not. A column that was dropped or has another type would be
-    written as NULL, or break the write.
+    """Compare the columns of an undeclared table with those that were there at the last start; new ones are no error.
 
     Raises:
-        StateError: `source-columns` with each difference; nothing was read.
+        StateError: `source-columns` with each dropped column and other type; nothing was read.
     """
     if spec.schema:
         return Resumption()

@@ -1,9 +1,6 @@
-"""Where topics begin and end, asked without Java, and what a stream has not read of them.
+"""Where topics begin and end, asked without Java, what a stream has not read of them, and waiting for more.
 
-Waits for records behind the ends of topics: a broker answers a consumer's fetch as soon as there is one.
-
-Nothing of the records is used. A partition to which more comes than is looked at is taken up again at its end, so that
-its records are not all read twice.
+Nothing of the records is used. A partition with more than is looked at is taken up again at its end.
 """
 
 from __future__ import annotations
@@ -213,7 +210,6 @@ class _Asked:
         return self.now.cluster
 
     def names(self) -> tuple[str, ...]:
-        """Return none: whether a topic that is not read any more is still there is left to Java's client."""
         return ()
 
     def offsets(self, topics: Iterable[Topic], *, first: bool) -> dict[str, dict[int, int]]:
