@@ -1,5 +1,3 @@
-"""Types of Iceberg as Spark has them."""
-
 from __future__ import annotations
 
 import re
