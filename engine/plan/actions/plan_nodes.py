@@ -47,14 +47,7 @@ _NOTED = {Change.FORWARD, Change.ADDITIVE}
 
 
 def make_plan(manifest: Manifest, selected: Iterable[str], deployed: Deployed, options: PlanOptions) -> Plan:
-    """Decide what a build does to each node.
-
-    Args:
-        manifest: the compiled project.
-        selected: ids of models and tests, in the order of the build.
-        deployed: what there is of them and of what they read.
-        options: what the user says about the build.
-    """
+    """Decide what a build does to each node; `selected` is in build order, `deployed` has them and what they read."""
     nodes = [manifest.nodes[node] for node in selected]
     models = [node for node in nodes if isinstance(node, Model)]
     rebuilt = {m.id for m in models if rebuilds(deployed.models.get(m.id, DeployedModel()), options)}

@@ -43,20 +43,12 @@ class FileLog:
 class CheckpointFacts:
     """A checkpoint.
 
-    Attributes:
-        query_id: Spark's id of the query; None: it was never started.
-        started: the newest micro-batch that was started.
-        committed: the newest that is done.
-        has_beginnings: where its sources begin is fixed.
-        offsets: where each source is after the committed micro-batch; empty: there is none.
-        started_offsets: the same after the newest that was started.
-        watermark_moved: the committed micro-batch moved the watermark with which it began.
-        logs: of sources that are files; None: they cannot be read.
-        damage: a log that a crash of the machine cut off.
-        accepted: by URI, times of files that count instead of those in the logs.
-        unread: no record was read; asked of those whose table has no commit.
-        beginnings: where its sources begin, if no micro-batch is done.
-        ends: digests of `offsets/<n>` of the newest micro-batch that was started and of the one before, by micro-batch.
+    `query_id` None: never started. `started` and `committed` are the newest such micro-batches, `started_offsets` and
+    `offsets` where each source is after them. `has_beginnings`: where its sources begin is fixed; `beginnings`: where,
+    if no micro-batch is done. `watermark_moved`: the committed micro-batch moved the watermark with which it began.
+    `logs`: of sources that are files; None: they cannot be read. `damage`: a log that a crash of the machine cut off.
+    `accepted`: times of files that count instead of those in the logs. `unread`: no record was read; asked of those
+    whose table has no commit. `ends`: digests of `offsets/<n>` of the newest started micro-batch and the one before.
     """
 
     path: StatePath
@@ -149,11 +141,6 @@ RECORD = "sources.json"
 
 
 def read_source_record(folder: TableState, generation: int) -> Recorded | None:
-    """What a generation recorded of its sources; None: it was begun by a version that recorded nothing.
-
-    Raises:
-        StateError: `state-unreadable`.
-    """
     data = folder.note(generation, RECORD)
     try:
         return None if data is None else Recorded.from_json(data)

@@ -48,11 +48,10 @@ class InputChange:
 
 @dataclass(frozen=True, slots=True)
 class RefreshChoice:
-    """What a build computes again.
+    """What a build computes again: nothing, changes, or all (`way`).
 
-    `way`: nothing, changes, or all. `unfollowed`: why the partitions that change cannot be derived; empty: they can.
-    `row_by_row`: there is one input, and each row of it gives a row of the result or none; and a history of changes has
-    all of these rows.
+    `unfollowed`: why the partitions that change cannot be derived. `row_by_row`: each row of the one input gives a row
+    of the result or none; a history of changes has all of these.
     """
 
     way: Way
