@@ -91,15 +91,7 @@ def compile_and_report(
 ) -> Compiled:
     """Load and compile the project, and print what is wrong with it.
 
-    Args:
-        chosen: the shared options.
-        must_hold: end the command if there are errors.
-        heard: show what templates say; not where other programs read what the command prints.
-        warnings: the warnings that are shown.
-
-    Raises:
-        Failed: there are errors.
-        ProjectError: `project-missing`.
+    `show_template_output` is not for output that other programs read. Raises Failed: there are errors; ProjectError.
     """
     with template_output(settings) if show_template_output else nullcontext():
         result = settings.project.compile()
@@ -127,7 +119,6 @@ def compile_and_report(
 def print_warnings(
     settings: CommandSettings, manifest: Manifest, nodes: Collection[str], *, daily: bool = False
 ) -> None:
-    """Print the warnings about some nodes; `daily` leaves out what people were shown within a day."""
     from engine.cli.console.shown_warnings import not_shown_today, warnings_of
 
     warnings = warnings_of(manifest, nodes)
@@ -158,14 +149,9 @@ def select_and_report(
     report_empty: bool = True,
     daily: bool = False,
 ) -> list[str]:
-    """The chosen nodes, whose warnings are printed.
+    """Return the chosen nodes, and print their warnings; `report_empty` says so if there are none.
 
-    Args:
-        chosen: the shared options.
-        manifest: the compiled project.
-        wanted: the selection.
-        tell: say so when there are none; not where other programs read what the command prints.
-        daily: leave out the warnings that people were shown within a day.
+    `daily` leaves out warnings that people were shown within a day.
 
     Raises:
         UsageError: a selection that cannot be read, or matches nothing.
@@ -259,5 +245,4 @@ def report_internal_error(error: BaseException, settings: CommandSettings | None
 
 
 def exit_code_of(error: EngineError) -> int:
-    """The exit code of an error: 2 for the command line, 1 for everything else."""
     return 2 if isinstance(error, UsageError) else 1

@@ -1,9 +1,7 @@
 """The last lines of a terminal, which show what a command is doing and are gone when it ends.
 
-Everything else that is printed goes above them (`above`, used by `engine.cli.console.safe_output`). They are drawn from
-the main thread when a command begins. Afterwards they move in one of two ways: by a timer of this process while the
-project is compiled, because compiling forks processes and starts fewer of them where there are threads; by a thread
-later. The module imports little: the first line appears before the command line is loaded.
+All else is printed above them (`above`). They move by a timer of this process while the project is compiled (forks are
+fewer where there are threads), later by a thread. The module imports little: the first line appears early.
 """
 
 from __future__ import annotations
