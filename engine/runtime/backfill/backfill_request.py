@@ -192,8 +192,7 @@ _FORM = "Write a date or a time in UTC: 2026-05-01 or '2026-05-01 10:30:00'."
 class TimeRange:
     """Rows whose time is in a range.
 
-    `kind`: what begins a literal of its type. `begin`: the first time, in UTC. `end`: behind the last one; None: there
-    is no end.
+    `kind`: what begins a literal of its type. `begin`: the first time, in UTC. `end`: behind the last one; None: open.
     """
 
     column: str
@@ -203,6 +202,7 @@ class TimeRange:
 
     @property
     def condition(self) -> str:
+        """The condition over the columns of the table, as SQL; NULL is outside."""
         name = quoted(self.column)
         upper = f" AND {name} < {self._literal(self.end)}" if self.end is not None else ""
         return f"({name} >= {self._literal(self.begin)}{upper})"

@@ -196,7 +196,7 @@ def _holds(declared_type: Any, table_type: Any) -> bool:
 def resume(
     _: SparkSession, spec: SourceSpec, place: Place, stored_facts: Mapping[str, Any], __: Sequence[Mapping[str, Any]]
 ) -> Resumption:
-    """Compare the columns of an undeclared table with those that were there at the last start; new ones are no error.
+    """Compare the columns of an undeclared table with those that were there at the last start; new ones are fine.
 
     Raises:
         StateError: `source-columns` with each dropped column and other type; nothing was read.
