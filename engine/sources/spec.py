@@ -131,8 +131,8 @@ def _none(name: str) -> Mapping[str, Any]:
 class Place:
     """Where sources are read: the project's folder, and what the target knows, rendered when it is asked for.
 
-    `connection` and `registry` give settings by name, with secrets. `settled`: what a generation keeps of a source (a
-    reader's schema). `folders`: which columns in folder names a frame was made for; reading adds to both. `store` gives
+    `connection` and `registry` give settings by name, with secrets. Reading adds to what a generation keeps of a source
+    (settled: a reader's schema), and to which columns in folder names a frame was made for (`folders`). `store` gives
     the login of object storage; None: no `s3:`. `topics`: what the plan of a build has asked of Kafka, by source.
     """
 

@@ -329,26 +329,7 @@ class ExpressionReader:
         )
 
     def _call(self, node: exp.Expr) -> PlanValue:
-        if isinstance(node, exp.Window):
-            self.step.over.append(node)
-        elif isinstance(node, GENERATORS):
-            self.step.generates = True
-        elif is_aggregate(node):
-            self._aggregate(node)
-        elif isinstance(node, (exp.Any, exp.All)) and isinstance(node.this, exp.Query):
-            message = f"Spark has no comparison with {node.key.upper()} of a subquery"
-            self._fault("sql-syntax", message, "Compare with max() or min() of it, or use IN.", node)
-        elif (
-            isinstance(node, exp.Anonymous)
-            and node.name.lower() == "monotonically_increasing_id"
-            and not _in_subquery(node)
-        ):
-            message = "monotonically_increasing_id() is not supported on streams"
-            self.walk.findings.append(
-                error(
-                    "monotonic-id-on-stream", message, "Use uuid(), or a hash of the columns that identify a row.", node
-                )
-            )
+        self._note_call(node)
         parts = [
             self.value_of(part)
             for part in node.iter_expressions()
@@ -365,6 +346,26 @@ class ExpressionReader:
         constant = isinstance(node, _LITERAL) or (bool(parts) and all(p.constant for p in parts))
         kind = self._type(node, [part.type for part in parts])
         return PlanValue(None, None, refs, kind, fields, constant, lost_at, any(part.alias for part in parts))
+
+    def _note_call(self, node: exp.Expr) -> None:
+        """Note what a call makes of its step, and what Spark rejects of it."""
+        if isinstance(node, exp.Window):
+            self.step.over.append(node)
+        elif isinstance(node, GENERATORS):
+            self.step.generates = True
+        elif is_aggregate(node):
+            self._aggregate(node)
+        elif isinstance(node, (exp.Any, exp.All)) and isinstance(node.this, exp.Query):
+            message = f"Spark has no comparison with {node.key.upper()} of a subquery"
+            self._fault("sql-syntax", message, "Compare with max() or min() of it, or use IN.", node)
+        elif (
+            isinstance(node, exp.Anonymous)
+            and node.name.lower() == "monotonically_increasing_id"
+            and not _in_subquery(node)
+        ):
+            message = "monotonically_increasing_id() is not supported on streams"
+            hint = "Use uuid(), or a hash of the columns that identify a row."
+            self._fault("monotonic-id-on-stream", message, hint, node)
 
     def _type(self, node: exp.Expr, parts: Sequence[str]) -> str:
         """The type of a call as the columns have it, with what streams ask beyond it: collations."""

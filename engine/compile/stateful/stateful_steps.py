@@ -244,30 +244,14 @@ class _Taker:
             raise UnprovableError("a GROUP BY without SELECT")
         keys = _grouping_keys([self._key(key, trees) for key in plan.keys])
         grouped = {key_of(key) for key in keys}
-        group_trees: _Trees = {}
-        for column in plan.columns:
-            if column.id in needed.all:
-                tree = (
-                    trees[column.id]
-                    if column.id in trees
-                    else self._bind(self.query.noted.column_expressions[column.id], trees)
-                )
-                group_trees[column.id] = wrap_group_results(tree, grouped)
-                if has_loose(group_trees[column.id]):
-                    raise UnprovableError("a column that is not grouped by")
-        for key in plan.keys:
-            if key.column is not None and key.column.id in trees:
-                group_trees.setdefault(key.column.id, wrap_group_results(trees[key.column.id], grouped))
+        group_trees = self._group_trees(plan, needed, trees, grouped)
         bound = (self._bind(part, trees) for part in having)
         conditions = [wrap_group_results(part, grouped) for tree in bound for part in conjuncts(tree)]
         if any(has_loose(tree) for tree in conditions):
             raise UnprovableError("a column that is not grouped by")
         order = select.args.get("order")
-        ordered = (
-            [wrap_group_results(self._bind(o.this, trees), grouped) for o in order.expressions]
-            if order is not None
-            else []
-        )
+        sorted_by = order.expressions if order is not None else ()
+        ordered = [wrap_group_results(self._bind(o.this, trees), grouped) for o in sorted_by]
         items = [group_trees.get(column.id) for column in plan.columns]
         aggregates = {key_of(a): a for tree in (*items, *conditions, *ordered) for a in _calls(tree)}
         rest = tuple(dict.fromkeys(key_of(a) for tree in (*conditions, *ordered) for a in _calls(tree)))
@@ -283,6 +267,24 @@ class _Taker:
             select=self._selected(select, items, rest),
         )
         return _with_filter(block, map(_bound_expression, conditions)), group_trees
+
+    def _group_trees(self, plan: p.Aggregate, needed: _Wanted, trees: _Trees, grouped: set[str]) -> _Trees:
+        """The columns of a GROUP BY that are needed above it, and its keys, as results of that step."""
+        group_trees: _Trees = {}
+        for column in plan.columns:
+            if column.id in needed.all:
+                tree = (
+                    trees[column.id]
+                    if column.id in trees
+                    else self._bind(self.query.noted.column_expressions[column.id], trees)
+                )
+                group_trees[column.id] = wrap_group_results(tree, grouped)
+                if has_loose(group_trees[column.id]):
+                    raise UnprovableError("a column that is not grouped by")
+        for key in plan.keys:
+            if key.column is not None and key.column.id in trees:
+                group_trees.setdefault(key.column.id, wrap_group_results(trees[key.column.id], grouped))
+        return group_trees
 
     def _selected(self, select: exp.Select, items: Sequence[exp.Expr | None], rest: tuple[str, ...]) -> Selected:
         aggregate_keys = tuple(tuple(dict.fromkeys(key_of(a) for a in _calls(tree))) for tree in items)
