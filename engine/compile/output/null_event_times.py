@@ -3,7 +3,7 @@
 Measured on Spark 4.1.4: a window drops such a row, whatever the output mode; in append mode a group or a DISTINCT over
 the event time keeps it without bound; a dedup lets its duplicates through; a join with a bound on the time never
 matches it, and an outer one never releases it. Other groups and joins count it as any row. `where <event time> is not
-null` settles it.
+null` decides.
 """
 
 from __future__ import annotations
