@@ -78,7 +78,6 @@ class SourcePolls:
         return changed_sources
 
     def close(self) -> None:
-        """End the thread."""
         if self._topics is not None:
             self._topics.close()
             self._topics = None
@@ -99,7 +98,6 @@ class TopicThread:
         return id_ in self._pollable
 
     def close(self) -> None:
-        """End the thread; one that waits for a broker ends with the process."""
         self._closed.set()
         self._thread.join(0.1)
 
