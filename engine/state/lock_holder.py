@@ -59,7 +59,7 @@ class LockHolder:
 
 
 class TableLockedError(StateError):
-    """`table-locked`. `holder`: who holds the lock; None: not known."""
+    """The error `table-locked`; `holder` None: not known who holds the lock."""
 
     holder: LockHolder | None = None
 

@@ -23,9 +23,8 @@ from engine.state.object_path import ObjectPath
 class StatePath(Protocol):
     """A file or a folder of the state.
 
-    What is not there raises FileNotFoundError. Where `content` and `names_in` cannot look they raise StateError, and
-    nobody takes that for an empty folder. In a bucket everything else that fails raises StateError, never OSError: a
-    store that does not answer is not an empty one.
+    What is not there raises FileNotFoundError. Where `content` and `names_in` cannot look they raise StateError; in a
+    bucket everything else that fails does, too, never OSError.
     """
 
     @property
@@ -144,7 +143,6 @@ def spark_location(path: StatePath) -> str:
 
 
 def local(path: StatePath) -> Path:
-    """The path as one of the local file system. Raises TypeError: it is in a bucket."""
     if isinstance(path, Path):
         return path
     raise TypeError(str(path))
