@@ -1,10 +1,7 @@
 r"""The one way out of a command: everything that is printed goes through `write` or `write_json`.
 
-What is printed holds names, messages and rows that somebody else wrote. Control characters and those that cannot be
-seen are written out (`\x1b`), so that none steers the terminal; commands to a CI system in a line of output are taken
-apart, so that none is obeyed; values of secrets are masked. Colours are the only sequences that stay, and only ours.
-
-Asking before something is done that cannot be undone.
+Control characters and those that cannot be seen are written out (`\x1b`), so that none steers the terminal; commands to
+a CI system are taken apart; values of secrets are masked. Colours, only ours, are the only sequences.
 """
 
 from __future__ import annotations
@@ -52,7 +49,6 @@ def plain(*parts: Part) -> str:
 
 
 def indented(text: str, width: int) -> str:
-    """The text with its second and later lines moved to the right, so that none looks like a line of ours."""
     first, *further_lines = text.split("\n")
     blank = " " * width
     return "\n".join([first, *(line if line.startswith(blank) else f"{blank}{line}" for line in further_lines)])
@@ -135,7 +131,6 @@ def _write_to_stream(text: str, *, error: bool, end: str) -> None:
 
 
 def _encodable(text: str, stream: Any) -> str:
-    """The text with what a stream's encoding does not have written out."""
     encoding = getattr(stream, "encoding", None) or "utf-8"
     return text if text.isascii() else text.encode(encoding, "backslashreplace").decode(encoding)
 

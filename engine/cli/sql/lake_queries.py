@@ -67,12 +67,7 @@ class LakeQueries:
             queries.close()
 
     def run(self, queries: DuckDBQueries, text: str, limit: int | None) -> QueryRows:
-        """Render and run one query.
-
-        Args:
-            queries: the database.
-            text: in DuckDB's dialect; it may use ref() and source().
-            limit: of rows that are given back; None: all.
+        """Render and run one query in DuckDB's dialect, which may use ref() and source().
 
         Raises:
             EngineError: it cannot be rendered, is not a query, or fails.
