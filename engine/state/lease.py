@@ -2,7 +2,7 @@
 
 A lease is the file `<table>/lock/<n>`; the highest counts, and creating the next number takes it. A holder renews one
 file for all its leases, `.runs/<owner>`, and removes it in the end: a lease whose file is missing was released, one
-whose file is a minute old has lost its holder. No clocks of two machines are compared: the store tells the age, or it
+whose file is a minute old has lost its holder. No clocks of two machines are compared: the store reports the age, or it
 is watched.
 
 A holder that was stopped for longer finds a higher number before its next commit; for the moment between see

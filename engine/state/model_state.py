@@ -54,7 +54,7 @@ class ModelState:
 
     `inputs`: of batch tables, what was read; `pinned`: that was the same before and after the rows were computed.
     `starts`: of streams of tables, where each begins, by node (`engine.sources.iceberg.Start`); `sources`: what each
-    source gave to be remembered (`engine.sources.spec.Resumption`); `settled`: what the first build pinned, by source.
+    source gave to be remembered (`engine.sources.spec.Resumption`); settled: what the first build pinned, by source.
 
     `begin`: of a reset checkpoint, from which time its sources are read (`at`, milliseconds since 1970; None: the first
     record), and the last micro-batch that read older files to skip them (`past`; -1: none; left out: not all are read
