@@ -119,6 +119,7 @@ def compile_and_report(
 def print_warnings(
     settings: CommandSettings, manifest: Manifest, nodes: Collection[str], *, daily: bool = False
 ) -> None:
+    """Print the warnings about some nodes; `daily` leaves out what people were shown within a day."""
     from engine.cli.console.shown_warnings import not_shown_today, warnings_of
 
     warnings = warnings_of(manifest, nodes)
@@ -245,4 +246,5 @@ def report_internal_error(error: BaseException, settings: CommandSettings | None
 
 
 def exit_code_of(error: EngineError) -> int:
+    """The exit code of an error: 2 for the command line, 1 for everything else."""
     return 2 if isinstance(error, UsageError) else 1

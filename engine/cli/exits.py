@@ -183,6 +183,7 @@ def _report_error(
 
 
 def _interruption_in(error: BaseException) -> KeyboardInterrupt | None:
+    """The interruption that an error is, or came from: what is cut off in the middle may fail in its own way."""
     return next((cause for cause in causes(error) if isinstance(cause, KeyboardInterrupt)), None)
 
 

@@ -133,6 +133,7 @@ def _compare_keys(path: Path, table: Document, query: Document, findings: _Findi
 
 
 def _is_storable(query: Document, table: Document) -> bool:
+    """Whether each value of the query's type is a value of the table's: the same, narrower, or always NULL."""
     return type_text(query) == type_text(table) or query == "void" or _widens(query, table)
 
 

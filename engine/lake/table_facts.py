@@ -350,6 +350,7 @@ def documented(struct: Mapping[str, Any], above: str = "") -> Iterator[tuple[str
 
 
 def _ids(fields: Iterable[Mapping[str, Any]], above: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], int]]:
+    """Yield the ids of fields and of those inside them, by path; in lists and maps it has `element`, `key`, `value`."""
     for struct_field in fields:
         path = (*above, str(struct_field["name"]).lower())
         yield path, int(struct_field["id"])

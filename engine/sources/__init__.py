@@ -119,5 +119,6 @@ def limited(spec: SourceSpec, max_files: int | None) -> SourceSpec:
 
 
 def location(spec: SourceSpec) -> str:
+    """Where a source is, for people, with possible credentials masked; empty if its format is unknown."""
     kind = kind_of(spec.format)
     return masked(kind.location(spec), "location") if kind else ""

@@ -96,6 +96,7 @@ def identified(text: str, key: str = "") -> str:
 
 
 def without_digest(text: str) -> str:
+    """A text of `identified` without its digest, by which a short credential could be guessed."""
     return _DIGEST.sub("", text) if MASK in text else text
 
 

@@ -136,6 +136,7 @@ def origin(frame: DataFrame, name: str) -> Column:
 
 
 def as_json(frame: DataFrame, left_out: Collection[str] = ()) -> Column:
+    """The columns of a row as JSON, NULLs too."""
     from pyspark.sql import functions as f
 
     names = [name for name in frame.columns if name not in {*_MARKS, ORIGIN, *left_out}]

@@ -28,6 +28,7 @@ class FolderTimes:
     _inner: dict[str, tuple[int, tuple[str, ...]]] = field(default_factory=dict)
 
     def poll(self, top: str) -> Hashable:
+        """Return a value that differs when a file was made, renamed or removed below a folder."""
         newest = 0
         folder_times: list[tuple[str, int]] = []
         waiting = [top]

@@ -143,6 +143,7 @@ def _read(reader: Callable[[], Any], spec: SourceSpec, place: Place) -> DataFram
 
 
 def _declared(frame: DataFrame, spec: SourceSpec) -> DataFrame:
+    """Return the declared columns; raise RunError, `source-unreadable`, if one is missing or has another type."""
     from pyspark.sql.types import StructType
 
     declared: Any = StructType.fromDDL(spec.schema)

@@ -38,6 +38,8 @@ _SHARE = re.compile(r"(\d+(?:\.\d+)?) ?%")
 
 @dataclass(frozen=True, slots=True)
 class BadRecordLimit:
+    """Without both limits not all records may be bad; `percent` counts from 20 records on."""
+
     count: int | None = None
     percent: float | None = None
 
@@ -276,6 +278,7 @@ def starting_milliseconds(settings: Mapping[str, Any]) -> int | None:
 
 
 def milliseconds(text: str) -> int | None:
+    """A time in milliseconds since 1970, UTC unless it says another zone; None if it is none."""
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:

@@ -30,6 +30,8 @@ _TOPICS = ("topic", "topics", "topic_pattern", "assign")
 
 @dataclass(frozen=True, slots=True)
 class StreamIdentity:
+    """`kind` is `files`, `table`, or the format of a source; `facts` are plain JSON."""
+
     kind: str
     facts: Mapping[str, Any] = field(default_factory=dict)
 

@@ -50,6 +50,8 @@ class Store(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Folder:
+    """A store in the local file system: readable by its owner only, on the disk when a call returns."""
+
     root: Path
 
     @property
@@ -94,6 +96,7 @@ class Folder:
         return True
 
     def age(self, _: str) -> float | None:
+        """See `Store`; the clocks of machines that share a folder may differ."""
         return None
 
     def list(self, prefix: str) -> tuple[str, ...]:

@@ -90,10 +90,12 @@ class ObjectPath:
         return self.read_bytes().decode(encoding or "utf-8", errors or "strict")
 
     def iterdir(self) -> Iterator[ObjectPath]:
+        """See `StatePath`; a folder that is not there has nothing in it."""
         for name, folder in self.store.entries(self.key):
             yield ObjectPath(self.store, _joined(self.key, name), "folder" if folder else "file")
 
     def glob(self, pattern: str) -> Iterator[ObjectPath]:
+        """See `StatePath`; a pattern without `**` is followed folder by folder, any other lists all there is."""
         parts = pattern.split("/")
         if _ANY_FOLDERS not in parts:
             yield from self._matching(parts)

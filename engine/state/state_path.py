@@ -143,6 +143,7 @@ def spark_location(path: StatePath) -> str:
 
 
 def local(path: StatePath) -> Path:
+    """The path as one of the local file system. Raises TypeError: it is in a bucket."""
     if isinstance(path, Path):
         return path
     raise TypeError(str(path))

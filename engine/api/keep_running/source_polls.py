@@ -98,6 +98,7 @@ class TopicThread:
         return id_ in self._pollable
 
     def close(self) -> None:
+        """End the thread; one that waits for a broker ends with the process."""
         self._closed.set()
         self._thread.join(0.1)
 

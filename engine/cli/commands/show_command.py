@@ -141,6 +141,7 @@ def _file(path: Path) -> Iterator[None]:
 
 
 def more(print_options: PrintOptions) -> int | None:
+    """One row more than is printed, to know whether there are more."""
     return None if print_options.limit is None else print_options.limit + 1
 
 

@@ -31,6 +31,12 @@ class Waiting:
 
 
 def show_sink(settings: CommandSettings, name: str, limit: int, output: str) -> None:
+    """Print the position of a sink, what waits, and some rows of it.
+
+    Raises:
+        UsageError: there is no such sink.
+        EngineError: the table or the target cannot be read, or the sink cannot continue.
+    """
     from engine.runtime.deliver_sinks import open_sink
     from engine.sinks.delivery import find_undelivered
 
@@ -61,6 +67,12 @@ def show_sink(settings: CommandSettings, name: str, limit: int, output: str) -> 
 
 
 def reset_sink(settings: CommandSettings, name: str, to: str) -> None:
+    """Set the position of a sink; nothing is delivered or deleted.
+
+    Raises:
+        UsageError: there is no such sink, or no such snapshot.
+        EngineError: the table or the target cannot be read.
+    """
     from engine.runtime.deliver_sinks import open_sink
     from engine.sinks.position import Position
 

@@ -102,6 +102,7 @@ class JsonPrinter:
                 self._write_line({"event": "Diagnosed", **diagnostic.to_dict()})
 
     def event(self, event: Event) -> None:
+        """The event's fields; steps before a run are for people who watch."""
         if isinstance(event, Diagnosed):
             self.diagnostics([event.diagnostic])
         elif not isinstance(event, StepStarted):

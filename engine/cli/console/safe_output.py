@@ -49,6 +49,7 @@ def plain(*parts: Part) -> str:
 
 
 def indented(text: str, width: int) -> str:
+    """The text with its second and later lines moved to the right, so that none looks like a line of ours."""
     first, *further_lines = text.split("\n")
     blank = " " * width
     return "\n".join([first, *(line if line.startswith(blank) else f"{blank}{line}" for line in further_lines)])

@@ -106,6 +106,7 @@ def _completer(lake_queries: LakeQueries, typed: _TypedLines) -> Callable[[str, 
 
 
 def _read_history(file: Path | None) -> list[str]:
+    """The lines of earlier prompts, if nobody but the user can have written them."""
     if file is None or not is_own(file, private=True):
         return []
     with suppress(OSError):

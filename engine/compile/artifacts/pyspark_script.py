@@ -13,6 +13,7 @@ from engine.sources import KINDS, limited
 
 
 def script(model: Model, manifest: Manifest) -> str:
+    """The script of a streaming model; empty if it is none, or if it or a source of it is wrong."""
     if not model.streaming or not model.sql or model.broken or _unreadable(model, manifest):
         return ""
     lines = [

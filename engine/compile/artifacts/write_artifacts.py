@@ -143,6 +143,7 @@ def about_nodes(manifest: Manifest) -> dict[str, About]:
 
 
 def records_of(manifest: Manifest) -> Mapping[str, NodeRecord]:
+    """The nodes as they are in manifest.json, by id: as the compiler kept them, else made now."""
     if manifest.records:
         return manifest.records
     about, records = about_nodes(manifest), {}

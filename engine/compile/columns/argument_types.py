@@ -158,6 +158,7 @@ def _check_make_timestamp(walk: Walk, name: str, node: exp.Expr, parts: Parts) -
 
 
 def _check_width_bucket(walk: Walk, name: str, node: exp.Expr, parts: Parts) -> None:
+    """`width_bucket`: numbers, or intervals all along."""
     if len({family(value.type) for _, value in parts[:3]} & INTERVALS) == 1 and not any(
         family(value.type) not in {"", *INTERVALS} for _, value in parts[:3]
     ):
@@ -176,6 +177,7 @@ def _check_to_timestamp(walk: Walk, name: str, node: exp.Expr, parts: Parts) -> 
 
 
 def check_extracted_part(walk: Walk, unit: str, node: exp.Expr, value: ColumnValue) -> None:
+    """Report a part that an interval does not have: `extract(year from interval '1' month)`."""
     type_ = value.type or ""
     if not type_.startswith("interval ") or unit.removesuffix("s") not in _UNITS:
         return

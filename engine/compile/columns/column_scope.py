@@ -192,6 +192,7 @@ class ColumnScope:
         return any(relation.output.open for relation in self.relations)
 
     def add(self, relation: ScopeRelation) -> None:
+        """Read one more relation; the columns of a star are extended by the caller."""
         self.relations.append(relation)
         self._index = None
 
@@ -204,6 +205,7 @@ class ColumnScope:
         return next((r for r in self.relations if name in r.names), None)
 
     def starred(self, name: str) -> OutputColumns | None:
+        """What `t.*` stands for, `t` in lower case: a relation here, or of the SELECT around (ResolveReferences)."""
         for scope in (self, self.outer):
             relation = scope.relation_named(name) if scope is not None else None
             if relation is not None and scope is not None:

@@ -15,6 +15,7 @@ from engine.compile.sql.select_items import ItemPlace
 
 @lru_cache(maxsize=2048)
 def expression(sql: str) -> exp.Expr | None:
+    """An expression of a header; its places count from the begin of `select <sql>`."""
     try:
         tree = parse_text(f"select {sql}")
     except (SqlglotError, RecursionError):
@@ -47,6 +48,7 @@ def projections(text: str, places: Sequence[ItemPlace], tree: exp.Expr) -> list[
 
 
 def _item_without_alias(text: str, place: ItemPlace, item: exp.Expr) -> str:
+    """An item without its alias; a star without the columns that it leaves out."""
     item_text = text[place.start : place.unaliased if isinstance(item, exp.Alias) else place.end]
     return item_text[: item_text.index("*") + 1] if item.is_star and "*" in item_text else item_text
 

@@ -290,6 +290,7 @@ def _negative(walk: Walk, node: exp.Expr, scope: ColumnScope) -> ColumnValue:
 
 
 def _arithmetic(walk: Walk, node: exp.Expr, scope: ColumnScope) -> ColumnValue:
+    """`a + b - c || d`; a long sum is a deep tree on its left, so that it is not walked by recursion."""
     steps = [node]
     while type(steps[-1].this) in _CHAINED:
         steps.append(steps[-1].this)

@@ -275,6 +275,7 @@ def _table(walk: Walk, node: exp.Expr, scope: ColumnScope) -> tuple[OutputColumn
 
 
 def _check_no_lateral(walk: Walk, function: exp.Expr, scope: ColumnScope) -> None:
+    """Report columns of the tables beside a table function, which it does not see without LATERAL."""
     for column in function.find_all(exp.Column) if scope.relations else ():
         try:
             scope.look_up([part.name for part in column.parts])

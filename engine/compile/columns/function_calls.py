@@ -367,6 +367,7 @@ def generated_columns(walk: Walk, node: exp.Expr, scope: ColumnScope) -> list[tu
 
 
 def _stacked_alike(walk: Walk, node: exp.Expr, parts: Sequence[tuple[exp.Expr, ColumnValue]]) -> None:
+    """Report values that stack() puts into one column and that have no common type; it reads no text as a number."""
     rows = parts[0][0] if parts else None
     if isinstance(rows, exp.Neg) or (isinstance(rows, exp.Literal) and rows.is_int and not int(rows.name)):
         walk.fault(type_mismatch.CODE, "stack() makes at least one row", "Write stack(2, a, b).", rows, node)
@@ -384,6 +385,7 @@ def _stacked_alike(walk: Walk, node: exp.Expr, parts: Sequence[tuple[exp.Expr, C
 
 
 def _have_different_types(one: str | None, two: str | None) -> bool:
+    """Whether two types differ, by their values and not only by the names of fields; Spark casts neither."""
     if one is None or two is None or "void" in {one, two}:
         return False
     return not {family(one), family(two)} & {""} and spark_types.nameless(one) != spark_types.nameless(two)

@@ -42,6 +42,7 @@ def check_placement(walk: Walk, name: str, node: exp.Expr, arguments: Sequence[e
 
 
 def check_grouping(walk: Walk, name: str, node: exp.Expr, arguments: Sequence[exp.Expr]) -> None:
+    """Report GROUPING() and its like without grouping sets, or of a column that is not a key."""
     select = node.find_ancestor(exp.Select)
     group = select.args.get("group") if select is not None else None
     if group is None or group.find(exp.Rollup, exp.Cube, exp.GroupingSets) is None:
@@ -93,6 +94,7 @@ def check_filter(walk: Walk, function: exp.Expr, where: exp.Expr) -> None:
 
 
 def inner_function(function: exp.Expr) -> exp.Expr:
+    """The function itself, without FILTER, IGNORE NULLS and the like."""
     while isinstance(function, _WRAPPING):
         function = function.this
     return function

@@ -209,6 +209,7 @@ def _check_behind(
 
 
 def _grouped_ids(keys: list[Key], values: ExpressionReader) -> set[int]:
+    """The columns that a group has one value of; of several windows, which are reported, all."""
     windows = {column.id for column in values.step.windows.values()}
     computed_ids = values.computed_ids() if len(windows) > 1 else values.computed_ids() - windows
     return computed_ids | {key.column.id for key in keys if key.column is not None}

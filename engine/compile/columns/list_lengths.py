@@ -11,6 +11,7 @@ CODE = "column-count"
 
 
 def check_names(walk: Walk, identifiers: list[exp.Identifier], output: OutputColumns) -> None:
+    """Report names behind AS that are more or fewer than the columns they are for."""
     if output.open or len(identifiers) == len(output.columns):
         return
     message = f"{_names(len(identifiers))} for {_columns(len(output.columns))}"

@@ -142,6 +142,7 @@ def _unpivot_plan(walk: Walk, pivot: exp.Expr, scope: ColumnScope, ids: Mapping[
 
 
 def _pivot_plan(walk: Walk, pivot: exp.Expr, scope: ColumnScope, ids: Mapping[str, int]) -> LogicalPlan:
+    """PIVOT is a GROUP BY of all columns that it does not name, mostly in two aggregates."""
     plan = scope.plan
     values = reader(walk, scope, plan)
     aggregates = [values.value_of(e) for e in pivot.expressions]

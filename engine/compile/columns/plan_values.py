@@ -314,6 +314,7 @@ class ExpressionReader:
         return self._time_of(value, node)
 
     def _time_of(self, value: PlanValue, node: exp.Expr) -> PlanValue:
+        """The event time of a window: a column that Spark makes before the step."""
         key = ("time", value.column.id if value.column is not None else node.sql())
         column = self.step.times.get(key)
         if column is None:

@@ -211,6 +211,7 @@ def _with_name(walk: Walk, select: exp.Select, projection: exp.Expr, value: Colu
 
 
 def _star(walk: Walk, node: exp.Expr, scope: ColumnScope) -> OutputColumns | None:
+    """What `*`, `t.*` or `a_struct.*` stands for; None if the item is not a star."""
     star = node.this if isinstance(node, exp.Column) else node
     if not isinstance(star, exp.Star):
         return None
@@ -305,6 +306,7 @@ def _struct_members(walk: Walk, node: exp.Expr, parts: list[str], scope: ColumnS
 
 
 def _generated_projection(walk: Walk, projection: exp.Expr, scope: ColumnScope) -> list[tuple[str, ColumnValue]] | None:
+    """The columns of `explode(..)` and its like; none if they are not known."""
     function = projection.this if isinstance(projection, (exp.Alias, exp.Aliases)) else projection
     if not isinstance(function, exp.Func) or not function_calls.generates(walk, function):
         return None
@@ -423,6 +425,7 @@ def _read_order(walk: Walk, node: exp.Select, output: OutputColumns, scope: Colu
 
 
 def _read_order_of_output(walk: Walk, node: exp.Expr, output: OutputColumns) -> None:
+    """ORDER BY behind a UNION or brackets sees the output only."""
     scope = ColumnScope({}, columns=output.columns, quiet=True)
     for clause, item in _sort_items(node):
         _check_position(walk, clause, item, node, output)

@@ -45,6 +45,7 @@ def check_comparison(
     right_operand: tuple[exp.Expr, ColumnValue],
     how: Where = "compared",
 ) -> None:
+    """Report values that cannot be compared; IN looks for a type in which they can be."""
     ours, theirs = family(left_operand[1].type), family(right_operand[1].type)
     if not ours or not theirs:
         return
@@ -219,6 +220,7 @@ def check_concat(walk: Walk, node: exp.Expr, parts: Sequence[tuple[exp.Expr, Col
 
 
 def check_same_kind(walk: Walk, node: exp.Expr, parts: Sequence[tuple[exp.Expr, ColumnValue]], place: str) -> None:
+    """Report texts beside other types, which greatest() and least() do not cast."""
     kinds = {family(value.type) for _, value in parts} - {""}
     if "string" in kinds and len(kinds) > 1:
         message = f"{place} does not compare strings with other types"

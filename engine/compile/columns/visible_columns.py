@@ -164,6 +164,7 @@ def _is_rewritten_time(walk: Walk, node: exp.Expr, scope: ColumnScope) -> bool:
 
 
 def _own_nodes(clause: exp.Expr) -> Iterator[exp.Expr]:
+    """The nodes of a clause without those of queries inside it."""
     return clause.walk(prune=lambda node: isinstance(node, exp.Query))
 
 

@@ -36,6 +36,7 @@ def length_fault(node: exp.Anonymous, kind: str, lengths: Sequence[exp.Expr]) ->
 
 
 def _size_fault(node: exp.Anonymous, lengths: Sequence[float | None]) -> QueryFinding | None:
+    """What is wrong with size, slide and start in seconds; None: not known."""
     size, slide, start = (*lengths, None, None, None)[:3]
     if size is None:
         return None

@@ -31,6 +31,7 @@ class Described:
 
 
 def read_columns(section: Section) -> Described:
+    """Read `columns:` as a mapping or as dbt's list; a column has one entry, whatever the letter case of its name."""
     columns: dict[str, Column] = {}
     listed: set[str] = set()
     places: dict[str, Section] = {}
@@ -131,6 +132,7 @@ def _test(item: Section, column: str | None) -> TestConfig | None:
 
 
 def _arguments(body: Section) -> dict[str, Any]:
+    """The macro's arguments, given directly or, as dbt has it now, under `arguments:`."""
     arguments: dict[str, Any] = {}
     for key, part in body.mapping():
         if key == "arguments" and isinstance(part.value, dict):

@@ -83,6 +83,7 @@ def model_config(
     *,
     certain: bool = True,
 ) -> ModelConfig:
+    """Merge and check settings; `certain` False: header or config() could not be read, so nothing seems missing."""
     defaults = [values.rendered(layer) for layer in folder_layers(project, model, diagnostics)]
     own = [values.rendered(layer) for layer in call_layers(model, calls, diagnostics)]
     if model.header is not None:

@@ -57,6 +57,7 @@ class MergedSettings:
         return self.keys[key].boolean() if key in self.keys else False
 
     def word(self, key: str, *allowed: str) -> str:
+        """The value as one of a closed set of words; empty if it is none of them."""
         value = self.keys[key].choice(*allowed) if key in self.keys else ""
         return value if value in allowed else ""
 

@@ -190,6 +190,7 @@ def _wrong_kind(catalog_type: str, uri: str) -> tuple[str, str]:
 
 
 def _warehouse(part: Section, keys: dict[str, str], folder: Callable[[Section, str], Path]) -> Path:
+    """The folder of the tables' files where `warehouse` (or `path`) is one; JDBC's becomes an absolute address."""
     for name in ("path", "warehouse"):
         value = part.child(name)
         if value is None or not isinstance(value.value, str):
@@ -210,4 +211,5 @@ def _warehouse(part: Section, keys: dict[str, str], folder: Callable[[Section, s
 
 
 def _is_folder(text: str, uri: str) -> bool:
+    """Whether a warehouse is a folder: a REST server has names for warehouses, too."""
     return text.startswith(("/", "~", "./")) or (uri.startswith("jdbc:") and "://" not in text)

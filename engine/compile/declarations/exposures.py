@@ -1,3 +1,5 @@
+"""Exposures as nodes: `exposures:` of the YAML files under models/, checked against what they read."""
+
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -39,6 +41,7 @@ def read_exposures(
 
 
 def _exposure(item: Section, project: LoadedProject, nodes: Mapping[str, Node]) -> Exposure | None:
+    """One exposure; None if it has no name, or is not enabled."""
     if not isinstance(item.value, dict):
         item.expected("an exposure with name, type, owner and depends_on")
         return None

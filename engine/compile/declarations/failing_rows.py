@@ -1,3 +1,5 @@
+"""Where failing rows of data tests are kept."""
+
 from __future__ import annotations
 
 from engine.compile.declarations.target import Target

@@ -60,6 +60,7 @@ def _sink_sections(project: LoadedProject, values: ValueRenderer, diagnostics: l
 
 
 def _sink(item: Section, project: LoadedProject, target: Target, nodes: Mapping[str, Node]) -> Sink | None:
+    """One sink; None if it has no name, no model, or is not enabled."""
     if not isinstance(item.value, dict):
         item.expected("a sink with name, from and to")
         return None

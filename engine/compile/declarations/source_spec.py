@@ -308,6 +308,7 @@ def _report(fault: SpecFault, sections: Mapping[str, Section], part: Section) ->
 
 
 def with_schema_file(project: LoadedProject, spec: SourceSpec, sections: Mapping[str, Section]) -> SourceSpec:
+    """The source with the text of its schema file; what is wrong with the file is reported."""
     value, section = spec.settings.get("value"), sections.get("value")
     if not isinstance(value, dict) or value.get("format") != "avro" or section is None:
         return spec

@@ -131,6 +131,11 @@ class Target:
         return conf
 
     def gifts(self) -> tuple[Gift, ...]:
+        """Every secret that is set, and every place that the target would give it to; no secret is read.
+
+        Raises:
+            ProjectError: a connection, registry or OpenLineage cannot be rendered.
+        """
         late = (*self.connections.values(), *self.registries.values(), *filter(None, [self.openlineage, self.alerts]))
         conf = self.secrets.gifts(self.conf, "spark.conf") if self.secrets else ()
         store = self.s3.gifts() if self.s3 is not None else ()

@@ -14,6 +14,7 @@ DELETES = "Write a condition that is true for a row to delete, such as op = 'd'.
 
 
 def conditions(model: Model) -> Iterator[tuple[str, str, str]]:
+    """The conditions of a model: how a message names each, its SQL, and where it is among the settings."""
     for one in model.expectations:
         yield f"the check of '{one.name}'", one.check, f"expectations.{one.name}"
     if model.write.delete_when is not None:

@@ -1,3 +1,5 @@
+"""The columns of a model's output, and by which of them it groups."""
+
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping

@@ -135,6 +135,7 @@ def _short(type_: str) -> str:
 
 
 def _fix(column: GivenColumn, unfit: _Unfit) -> str:
+    """How to store a column of such a type."""
     sql = column.sql if column.sql and len(column.sql) <= _SHOWN and column.sql != "*" else "..."
     name = spark_types.quote_name(column.name)
     inside = unfit.type != unfit.whole
@@ -153,6 +154,7 @@ def _fix(column: GivenColumn, unfit: _Unfit) -> str:
 
 
 def _number(type_: str, sql: str) -> str:
+    """An interval as a number; empty where it has none."""
     units = type_.removeprefix("interval").split()
     if not units:
         return ""

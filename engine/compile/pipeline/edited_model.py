@@ -95,6 +95,7 @@ class Neighbours:
 
 
 def neighbours(compiled: Compiled, cached: Path | None, variables: Mapping[str, Any]) -> Neighbours:
+    """What the last compilation, which `cached` keeps, knows of the models."""
     try:
         cached_models = compile_cache.load(cached, compiled.target).cached_models()
     except msgspec.MsgspecError:

@@ -246,6 +246,7 @@ _CAUSES = frozenset({"duplicate-name", "bad-schema"})
 
 
 def _sort_diagnostics(diagnostics: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
+    """All findings once, errors first, causes before the others, in the order of the files; no secret is in them."""
     clean = scrubber()
     diagnostics = (replace(d, message=clean(d.message), hint=clean(d.hint)) for d in diagnostics)
     return tuple(sorted(dict.fromkeys(diagnostics), key=_sort_key))

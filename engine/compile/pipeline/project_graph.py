@@ -84,6 +84,7 @@ def _reaches(face: ModelInterface, source: str, faces: Mapping[str, ModelInterfa
 
 
 def loops_of(faces: Mapping[str, ModelInterface]) -> list[tuple[str, ...]]:
+    """The cycles of the references, by id; each model is read by the next."""
     return topological_order.cycles(_models_read(faces))
 
 

@@ -78,6 +78,7 @@ class LocalWorker:
         self._results.append(self.finish(ids, given_json))
 
     def take_result(self) -> tuple[int, dict[str, CompiledEntry]]:
+        """What was begun: by whom, and what became of it."""
         return 0, self._results.popleft()
 
     def finish(self, ids: Iterable[str], given_json: Mapping[str, bytes]) -> dict[str, CompiledEntry]:

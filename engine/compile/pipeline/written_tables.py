@@ -32,6 +32,7 @@ class _Writer:
 
     @property
     def written_at(self) -> str:
+        """Where it is: a test is among others of its file."""
         return str(self.place) if self.called.startswith("the test") else self.file
 
 

@@ -79,6 +79,7 @@ def too_large(text: str, names: Iterable[str], ephemeral: Mapping[str, Inlined])
 
 
 def ephemeral_fault(inlined: Inlined, stream: StreamConfig | None) -> tuple[str, str, str] | None:
+    """What is wrong with the way an ephemeral model is read: code, message and hint."""
     name = inlined.name
     if stream is None and inlined.streamed:
         hint = f"List it: 'streams: [{name}]' in the header."

@@ -12,6 +12,8 @@ from engine.jinja import Rendered
 
 @dataclass(frozen=True, slots=True)
 class Spliced:
+    """The SQL that runs, the map back, and where inputs are named in it."""
+
     sql: str
     positions: SourceMap
     slots: tuple[Slot, ...]

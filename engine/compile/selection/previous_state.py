@@ -87,6 +87,7 @@ def _mapping(value: Any) -> Mapping[str, Any]:
 
 
 def _status(result: Mapping[str, Any]) -> str:
+    """The status; dbt has no word for a model that had nothing new to read."""
     unchanged = _mapping(result.get("adapter_response")).get("unchanged") is True
     return "unchanged" if unchanged else str(result.get("status"))
 

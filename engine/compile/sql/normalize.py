@@ -133,6 +133,7 @@ def _is_optional(before: Token | None, token: Token, following: Token | None, na
 
 
 def _needless_brackets(tokens: Sequence[Token], parens: Iterable[exp.Paren], names: NamePlaces) -> Container[int]:
+    """The brackets around what nothing could take apart: a name, a call, a text, or all that is between two commas."""
     begins = Counter(min((n.meta["start"] for n in paren.walk() if "start" in n.meta), default=-1) for paren in parens)
     if not begins:
         return ()

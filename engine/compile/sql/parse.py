@@ -320,6 +320,7 @@ def _place_group_by_all(nodes: QueryNodes, tokens: list[Token]) -> None:
 
 
 def span(node: exp.Expr) -> tuple[int, int]:
+    """Begin and end (exclusive) of an identifier, or of a column of several, in the text."""
     identifiers = [node] if isinstance(node, exp.Identifier) else list(node.find_all(exp.Identifier))
     spans = [(i.meta["start"], i.meta["end"] + 1) for i in identifiers if "start" in i.meta]
     return min(s for s, _ in spans), max(e for _, e in spans)
@@ -331,6 +332,7 @@ def first_offset(node: exp.Expr) -> int:
 
 
 def is_expression(text: str) -> bool:
+    """Whether a text of the header is one SQL expression, without comments (they would hide what follows)."""
     try:
         tokens = tokenize(text)
         too_deep: list[str] = []

@@ -64,6 +64,7 @@ def _as_it_is(tree: exp.Expr, column: Columns | None) -> str:
 
 
 def _unbound_text(tree: exp.Expr, column: Columns) -> str:
+    """The text of what means something else inside its query than bound; empty for all else."""
     if isinstance(tree, exp.Identifier) or (isinstance(tree, exp.Column) and not tree.is_star):
         return column(tree)
     if isinstance(tree, exp.Literal):
@@ -83,6 +84,7 @@ def _is_length(node: exp.Literal) -> bool:
 
 
 def _bound(tree: exp.Expr) -> str:
+    """The text of what means something of its own if it is bound; empty for all else."""
     if is_session(tree) and gap_of(tree):
         # Sessions may continue with another gap: it is compared by itself.
         return f"session({key_of(tree.expressions[0])})"
@@ -109,6 +111,7 @@ def _equivalent_text(tree: exp.Expr, column: Columns | None) -> str:
 
 
 def _pair(kind: type[exp.Expr], left_side: exp.Expr, right_side: exp.Expr) -> exp.Expr:
+    """A comparison of parts that stay where they are: an expression that is looked at keeps its parents."""
     comparison = kind()
     comparison.args.update(this=left_side, expression=right_side)
     return comparison

@@ -50,6 +50,7 @@ def read_ddl(text: str) -> tuple[Column, ...]:
 
 
 def spelt(type_: str) -> str:
+    """A type that is known to be right, as Spark prints it."""
     return _Parser(type_).only_type("type")
 
 

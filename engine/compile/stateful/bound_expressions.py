@@ -18,6 +18,7 @@ _CALLS = (exp.Filter, exp.WithinGroup, exp.IgnoreNulls, exp.RespectNulls)
 
 
 def written_key(tree: exp.Expr, sql: str) -> str:
+    """A text that is equal for equal expressions only, of one that is not bound."""
     try:
         calls = written_calls(sql)
     except LostArgumentError:
@@ -122,6 +123,7 @@ def _calls(tree: exp.Expr) -> Iterator[exp.Expr]:
 
 
 def has_loose(tree: exp.Expr) -> bool:
+    """Whether an expression above a group uses a column that is not a result of it (of an unknown aggregate, say)."""
     if isinstance(tree, exp.Paren):
         return False
     return isinstance(tree, exp.Column) or any(has_loose(part) for part in tree.iter_expressions())

@@ -440,6 +440,7 @@ def _with_filter(block: Block, conditions: Iterable[BoundExpression]) -> Block:
 
 
 def _of_side(tree: exp.Expr) -> exp.Expr:
+    """A column of one side of a join; what is computed below a join is not what is computed above it."""
     return tree if isinstance(tree, (exp.Column, exp.Paren)) else exp.Paren(this=tree.copy())
 
 

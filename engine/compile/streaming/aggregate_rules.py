@@ -1,3 +1,5 @@
+"""Rules of GROUP BY, DISTINCT and session windows."""
+
 from __future__ import annotations
 
 from collections.abc import Iterator

@@ -1,3 +1,5 @@
+"""Rules of joins."""
+
 from __future__ import annotations
 
 from collections.abc import Iterator

@@ -48,6 +48,7 @@ def _stream(plan: LogicalPlan) -> SourcePlan | None:
 
 
 def event_time(plan: LogicalPlan) -> PlanColumn | None:
+    """The column of the watermark; else the first timestamp."""
     marked = next((column for column in plan.columns if column.watermark and not column.window), None)
     return marked or next((column for column in plan.columns if column.type == "timestamp"), None)
 

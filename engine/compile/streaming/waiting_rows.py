@@ -121,6 +121,7 @@ def _compares(step: Join, side: LogicalPlan, own: PlanColumn | None, other: Plan
 
 
 def _time(step: Join, side: LogicalPlan) -> PlanColumn | None:
+    """The event time of a side: its watermark's, or the timestamp that ON compares, or the first."""
     if _has_watermark(side):
         return next(column for column in side.columns if column.watermark)
     compared = [column for condition in step.conditions for column in _columns(condition)]
@@ -138,6 +139,7 @@ def _has_watermark(side: LogicalPlan) -> bool:
 
 
 def _source(side: LogicalPlan, time: PlanColumn | None) -> SourcePlan | None:
+    """The stream that a column of a side comes from; else the first."""
     streams = [step for step in walk(side) if isinstance(step, SourcePlan) and step.streaming]
     ids = {time.id, time.copy_of} if time is not None else set()
     own = (stream for stream in streams if any(column.id in ids for column in stream.columns))

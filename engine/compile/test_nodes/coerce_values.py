@@ -1,3 +1,5 @@
+"""Values of unit tests as the JSON that Spark reads with a column's type; errors are reported at the value."""
+
 from __future__ import annotations
 
 import base64

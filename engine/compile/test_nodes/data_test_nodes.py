@@ -147,6 +147,7 @@ def _arguments(test: TestConfig, columns: InputColumns) -> dict[str, Any]:
 def _failing_aggregate(
     tested: str, test: TestConfig, shared: CompileContext, known_nodes: KnownNodes, columns: InputColumns
 ) -> DataTestAggregate | None:
+    """What the macro `failing_<kind>` of the same file gives; None: there is none, or it reads another table."""
     sandbox, rows = shared.sandbox, _rows(_reference(tested), test.options.where)
     relation = (
         _view(_name(tested)) if _is_source(tested) else getattr(known_nodes.relations.get(_name(tested)), "sql", None)

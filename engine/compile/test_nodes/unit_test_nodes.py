@@ -330,6 +330,7 @@ def read_expected(part: Section, model: Model, project: LoadedProject) -> Expect
 
 
 def read_time(part: Section) -> str | None:
+    """A point in time, as Spark writes it; None if it is none, which is reported."""
     if part.value is UNKNOWN:
         return None
     text = part.text()

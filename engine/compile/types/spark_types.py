@@ -42,6 +42,7 @@ _PLAIN_NODES = {name.upper(): name for name in _PLAIN} | _OF_SQLGLOT
 
 @lru_cache(maxsize=8192)
 def normal(text: str) -> str | None:
+    """A type as Spark prints it; None if it cannot be read, or is longer than a type anybody writes."""
     if len(text) > MAX_LENGTH:
         return None
     words = deque(match[1] for match in _TOKEN.finditer(text) if match[1])

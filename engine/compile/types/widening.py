@@ -31,6 +31,7 @@ def widest_type(types: Iterable[str | None]) -> str | None:
 
 @lru_cache(maxsize=4096)
 def wider_type(left_type: str | None, right_type: str | None) -> str | None:
+    """The type of what holds values of both (CASE, coalesce, UNION); None if unknown, or there is none."""
     if left_type == right_type or left_type is None or right_type is None:
         return left_type if left_type == right_type else None
     if "void" in {left_type, right_type}:
@@ -142,6 +143,7 @@ _DECIMAL: dict[str, Callable[[int, int, int, int], str]] = {
 
 @lru_cache(maxsize=4096)
 def arithmetic(sign: str, left_type: str | None, right_type: str | None) -> str | None:
+    """The type of `left sign right` for + - * / % and div; None if unknown."""
     if sign == "div":
         return "bigint"
     if left_type is None or right_type is None:

@@ -90,6 +90,7 @@ def _misnamed(path: Path, misnamed_file: Path) -> SetupError:
 
 
 def names(config: CatalogConfig, schema: str) -> tuple[str, ...]:
+    """The tables of a schema. Raises SetupError: `lake-outside`, `catalog-unusable`."""
     return tuple(row[0] for row in _rows(config, "AND table_namespace = ?", schema))
 
 

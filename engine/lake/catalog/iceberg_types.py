@@ -1,3 +1,5 @@
+"""Types of Iceberg as Spark has them."""
+
 from __future__ import annotations
 
 import re

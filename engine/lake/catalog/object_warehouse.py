@@ -30,6 +30,10 @@ class ObjectWarehouse:
         return PurePosixPath("/", bucket, key)
 
     def resolve(self, location: str) -> PurePosixPath:
+        """Return the path of a location; it begins with the bucket.
+
+        Raises OutsideError: it is not below the warehouse.
+        """
         if not is_s3(location) or "\0" in location:
             raise OutsideError(location)
         bucket, key = bucket_and_key(location)

@@ -115,6 +115,7 @@ class CommittedTable:
                 yield from self._read(_only_in(before, after), columns, ("", 0))
 
     def rows_added(self, commit: Commit) -> int:
+        """How many rows the files of a commit have, deleted ones included."""
         with self._lake.reading_errors(*self._place):
             return sum(int(part.file.record_count) for part in self._added(commit))
 

@@ -1,3 +1,5 @@
+"""What a table is at some time: the part of its metadata that a replacement changes."""
+
 from __future__ import annotations
 
 from collections.abc import Mapping

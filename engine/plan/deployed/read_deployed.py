@@ -280,6 +280,7 @@ def _initial_snapshots(lake: Lake, relation: Relation, state: ModelState) -> Ite
 
 
 def _writer(model: Model, folder: TableState, state: ModelState | None, table: TableFacts | None) -> LastWriter | None:
+    """What wrote a table last; a table whose first build failed was written by nothing."""
     if state is None or not state.fingerprint or (state.phase is Phase.BUILDING and table is None):
         return None
     began = read_source_record(folder, state.generation) if model.streaming and state.batch is not None else None

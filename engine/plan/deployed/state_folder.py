@@ -139,6 +139,7 @@ def made_by(model: Model, properties: Mapping[str, str]) -> bool:
 
 
 def role_beside(ending: str, properties: Mapping[str, str]) -> str:
+    """What a table beside a model's table is, by its marks and by the end of its name; empty: something else."""
     for mark, (role, name) in _BESIDE.items():
         if properties.get(mark) == "true" and name.fullmatch(ending):
             return role

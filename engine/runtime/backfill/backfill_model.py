@@ -331,6 +331,7 @@ def open_rows(run: Run, model: Model, state: ModelState, time_range: TimeRange, 
 
 
 def _as_table(session: SparkSession, model: Model, frame: DataFrame) -> DataFrame:
+    """The rows with the columns of the table; those that the query gives no more are NULL."""
     from pyspark.sql import functions as f
 
     rows = table_setup.columns_of(model, frame.drop(expectations.FAILED))

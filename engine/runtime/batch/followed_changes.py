@@ -164,6 +164,10 @@ class InputReading:
         return files
 
     def net_rows(self, change: InputChange, files: DifferingFiles | ChangedFiles) -> NetInput | None:
+        """The rows that were removed and those that were added, by the columns that are read; None: there are none.
+
+        Raises FullRefreshError: they cannot be compared.
+        """
         net = files.net_rows(change.columns) if isinstance(files, DifferingFiles) else None
         if net is not None and net.none:
             return None

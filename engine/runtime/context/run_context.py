@@ -62,6 +62,7 @@ class Run:
 
     @property
     def environment(self) -> Mapping[str, str]:
+        """What distinguishes this build from those of other projects and targets with the same state folder."""
         return environment(self.manifest, self.target)
 
     def signed(self, model: Model, state: ModelState) -> ModelState:

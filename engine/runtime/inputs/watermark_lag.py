@@ -47,6 +47,8 @@ _AHEAD_HINT = (
 
 @dataclass(frozen=True, slots=True)
 class Timed:
+    """An input with a watermark, `delay` in seconds; through an ephemeral model two may have one name."""
+
     name: str
     view: str
     delay: float
@@ -70,6 +72,12 @@ def observed(frame: DataFrame, item: Timed, column: str) -> DataFrame:
 
 @dataclass(slots=True)
 class EventTimes:
+    """The newest event time of each input.
+
+    `earlier_times`: by input, what earlier builds knew: its newest event time, and when that came. `newest`: by view,
+    what this run has seen.
+    """
+
     inputs: tuple[Timed, ...]
     earlier_times: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     newest: dict[str, datetime] = field(default_factory=dict)

@@ -101,6 +101,7 @@ def staged_rows(run: Run, model: Model) -> str | None:
 
 
 def is_staged_beside(run: Run, model: Model) -> bool:
+    """Whether the new content of a batch table waits beside it: descriptions of that are not those of the table."""
     return waits(model) and not model.streaming and staged_rows(run, model) is not None
 
 

@@ -181,5 +181,6 @@ def _registry(target: Target, name: str, root: Path) -> Finding:
 
 
 def _writable(folder: Path) -> bool:
+    """Whether files can be made in a folder, or the folder itself; nothing is made: its path is the project's word."""
     existing = next((path for path in (folder, *folder.parents) if path.exists()), folder)
     return existing.is_dir() and os.access(existing, os.W_OK | os.X_OK)

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class HeldState:
+    """What a step of a query holds; steps count from 0; `meaning` is in plain words, of a join with the side."""
+
     step: int
     operator: str
     meaning: str

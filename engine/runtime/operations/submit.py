@@ -109,6 +109,7 @@ class Submission:
     withheld: tuple[str, ...] = ()
 
     def arguments(self, files: Mapping[str, Path | str]) -> list[str]:
+        """Return the arguments of spark-submit; `files` by `properties`, `main` and perhaps `archive`."""
         options = self.options
         for name, file in files.items():
             options = tuple(option.replace(f"{{{name}}}", str(file)) for option in options)

@@ -69,6 +69,7 @@ class NodeQueue:
     maintain_after: int = 100
 
     def replace(self, nodes: Mapping[str, LiveNode], changed: Iterable[str], now: float) -> None:
+        """Use other live nodes from now on: those that changed are due, those that are gone are forgotten."""
         entries = {}
         for id_, node in nodes.items():
             entry = self.entries.get(id_)
@@ -88,6 +89,7 @@ class NodeQueue:
                 self.mark_due(id_, "its definition changed", now)
 
     def mark_due(self, id_: str, reason: str, now: float) -> None:
+        """A node has something to do; one that failed and waits for an edit stays as it is."""
         entry = self.entries.get(id_)
         if entry is None:
             return
@@ -172,6 +174,7 @@ class NodeQueue:
         return worn_entry if quiet or worn_entry.commits >= _URGENT * self.maintain_after else None
 
     def begin_maintenance(self, entry: Entry) -> None:
+        """The table of a node is maintained, in place of a turn; what makes it due meanwhile counts afterwards."""
         entry.due_reason = entry.reason if entry.due_since is not None else ""
         entry.due_since = None
         self._turn_to(entry, NodeState.RUNNING, "maintenance")
@@ -186,6 +189,7 @@ class NodeQueue:
             self.mark_due(id_, due_reason, now)
 
     def succeed(self, id_: str, now: float, *, more: bool) -> None:
+        """Its turn ended well; `more`: it left input unread."""
         if (entry := self.entries.get(id_)) is None:
             return
         entry.succeeded, entry.failures = True, 0
@@ -241,6 +245,7 @@ class NodeQueue:
         return sum(entry.state is NodeState.RUNNING for entry in self.entries.values())
 
     def busy(self) -> bool:
+        """Whether a turn is under way that does not only find out whether its table is free."""
         return any(entry.state is NodeState.RUNNING and entry.standby is None for entry in self.entries.values())
 
     def _release(self, entry: Entry, now: float) -> None:

@@ -57,6 +57,13 @@ _BEGAN = "began-by"
 
 @dataclass(slots=True)
 class Deleted:
+    """The remembered deletes of a model as they stood when it began, and as they were written since.
+
+    `began`: the query that began the rows of the model's table; None: the one that runs. `last`: the newest snapshot
+    that is known to be in it; None: the one of `facts`. `is_cleaned`: whether what is old enough has been forgotten in
+    this run.
+    """
+
     model: Model
     facts: TableFacts | None
     began: str | None = None

@@ -48,6 +48,7 @@ def newest(frame: DataFrame, keys: Sequence[str], sequence: Sequence[str]) -> Da
 
 
 def comparable(frame: DataFrame, name: str, value: Column | None = None) -> Column:
+    """A column, or another value of its type; where its values have no order (maps, variants), its JSON."""
     from pyspark.sql import functions as f
 
     column = column_of(name) if value is None else value

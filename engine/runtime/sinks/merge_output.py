@@ -118,6 +118,8 @@ class Merges:
 
 @dataclass(frozen=True, slots=True)
 class Merged:
+    """The rows of a micro-batch to be merged, one for each key; `deletes`: how many keys are remembered as deleted."""
+
     output: Merges
     rows: DataFrame
     query: str

@@ -51,6 +51,8 @@ class Output(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Appends:
+    """Adds the rows of each micro-batch; with `ignore_new` columns that the table does not have are left out."""
+
     relation: str
     options: Mapping[str, str] = field(default_factory=dict)
     ignore_new: bool = False
@@ -67,6 +69,8 @@ class Appends:
 
 @dataclass(frozen=True, slots=True)
 class Rewrites(Appends):
+    """Puts the rows of each micro-batch in place of all that are there: `output_mode: complete`."""
+
     def prepare(self, frame: DataFrame, query: str) -> Whole:
         del query
         return Whole(self._staged(frame))

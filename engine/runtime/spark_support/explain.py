@@ -1,3 +1,5 @@
+"""`explain: true`: Spark's plan of a model's query, for people and the log."""
+
 from __future__ import annotations
 
 import logging

@@ -47,6 +47,7 @@ def run_pre_hook(session: SparkSession, model: Model) -> None:
 
 
 def run_post_hook(session: SparkSession, model: Model) -> None:
+    """Run `post_hook`. Raises RunError: `hook-failed`; the model is built."""
     _run(session, model, "post_hook", model.operation.post_hook)
 
 

@@ -110,6 +110,7 @@ def compact(session: SparkSession, query: StreamingQuery, checkpoint: StatePath)
 
 
 def _stores(checkpoint: StatePath) -> Iterator[tuple[int, int, str]]:
+    """The stores that a checkpoint may have: `state/<operator>/<partition>`, with the name of all but the default."""
     for partition in sorted((checkpoint / "state").glob("[0-9]*/[0-9]*")):
         for name in ("default", *(path.name for path in partition.iterdir() if path.is_dir())):
             yield int(partition.parent.name), int(partition.name), name
@@ -288,6 +289,7 @@ def _publish_rebuild(prepared: PreparedQuery) -> int | None:
 
 
 def _notes(first: str, *more: str) -> str:
+    """Several notes as one; an edit of a query with state has noted columns that are gone."""
     return "; ".join([*filter(None, [first]), *(text for text in more if text and text not in first)])
 
 

@@ -85,6 +85,7 @@ def read_amounts(record: Mapping[str, Any], units: Iterable[str], checkpoint: St
 
 
 def _offset(value: Any) -> Any:
+    """An offset as a value: Spark's record has it as JSON or as a string of JSON."""
     return json.loads(value) if isinstance(value, str) else value
 
 

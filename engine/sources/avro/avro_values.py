@@ -119,4 +119,5 @@ def one_text(text: str, file: str) -> str:
 
 @cache
 def _registry(settings: RegistrySettings) -> Registry:
+    """One client a registry: models of a build share what it has learned."""
     return Registry(settings)

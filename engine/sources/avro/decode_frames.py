@@ -28,6 +28,11 @@ _TRANSLATED: Final = "struct<payload: binary, reason: string>"
 
 
 def decoded(frame: DataFrame, reading: AvroReading) -> DataFrame:
+    """Return the columns, `_metadata`, and `__bad`, which is NULL in good rows.
+
+    Raises:
+        SetupError: `avro-columns`, the declared columns are not those of the schema.
+    """
     from pyspark.sql import functions as f
 
     decoded_frame, fault = _unframed(frame, reading) if reading.framing is Framing.NONE else _framed(frame, reading)

@@ -38,6 +38,7 @@ class Translator:
     _missing: dict[int, tuple[float, str]] = field(default_factory=dict)
 
     def translate(self, value: bytes) -> tuple[bytes | None, str | None]:
+        """The value in the reader's schema, or why there is none. Raises SetupError: the registry cannot be asked."""
         schema_id = int.from_bytes(value[1:HEADER_BYTES])
         how = self._resolutions.get(schema_id) or self._ask(schema_id)
         if isinstance(how, str):

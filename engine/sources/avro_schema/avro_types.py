@@ -49,6 +49,8 @@ class Fixed:
 
 @dataclass(frozen=True, slots=True)
 class Enum:
+    """One of some words; a reader's default stands for words it does not know."""
+
     name: str
     symbols: tuple[str, ...]
     default: str | None = None

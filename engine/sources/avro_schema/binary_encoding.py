@@ -52,6 +52,10 @@ def read_long(value: bytes, pos: int) -> tuple[int, int]:
 
 
 def skips(schema: Schema) -> Callable[[Type], Skip]:
+    """A function that gives the skip of any type of a schema, also of one that contains itself.
+
+    A skip raises CorruptError or IndexError where the bytes cannot be of the type.
+    """
     record_skips: dict[str, Skip] = {}
 
     def skip_of(type_: Type) -> Skip:

@@ -66,6 +66,7 @@ def value_faults(spec: SourceSpec) -> Iterator[SpecFault]:
 
 
 def read(session: SparkSession, reader: Any, spec: SourceSpec, path: str | list[str], place: Place) -> DataFrame:
+    """A frame of the declared columns, `_metadata` and, where there are bad records, `__bad`."""
     if spec.format == "json":
         return _json(reader, spec, path, place)
     if spec.format == "text":

@@ -51,6 +51,7 @@ def is_uri(path: str) -> bool:
 
 
 def base(path: str) -> str:
+    """The folder of a path up to its first pattern: landing/2024-*/x gives landing."""
     fixed_parts = []
     for part in path.split("/"):
         if local_paths.pattern_letter(part):

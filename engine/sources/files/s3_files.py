@@ -44,6 +44,11 @@ def _is_read(name: str) -> bool:
 
 
 def exists(path: str, settings: S3Settings) -> bool:
+    """Return whether there is a file of this name, or anything below a folder of it.
+
+    Raises:
+        SetupError: `s3-client`, `s3-denied`, `s3-missing`, `s3-unreachable`.
+    """
     bucket, key = bucket_and_key(path.rstrip("/"))
     below = _entries(path, settings, bucket, f"{key}/" if key else "", most=1)
     return any(True for _ in below) or (bool(key) and any(True for _ in _exactly(path, settings, bucket, key)))
@@ -63,6 +68,11 @@ def times(uris: Iterable[str], folders: Iterable[str], settings: S3Settings) -> 
 
 
 def opened(uri: str, settings: S3Settings) -> Any:
+    """Return a file of pyarrow's that can be read; None: it is gone.
+
+    Raises:
+        SetupError: `s3-unreachable`, `s3-denied`.
+    """
     from pyarrow.fs import S3FileSystem
 
     from engine.object_store.s3_client import unreachable

@@ -147,6 +147,7 @@ def script(spec: SourceSpec, *, stream: bool) -> list[str]:
 
 
 def read_batch(session: SparkSession, spec: SourceSpec, place: Place) -> DataFrame:
+    """The rows of the current snapshot; in a stream each micro-batch sees those of its moment."""
     frame = session.read.format("iceberg").options(**spec.options).load(full_name(spec, place))
     return as_declared(frame, spec, place)
 
@@ -159,6 +160,11 @@ def read_stream(session: SparkSession, spec: SourceSpec, place: Place) -> DataFr
 
 
 def as_declared(frame: DataFrame, spec: SourceSpec, place: Place) -> DataFrame:
+    """The declared columns of a frame over the table, or all it has, and where the rows came from.
+
+    Raises:
+        RunError: `source-columns` with each column that is missing, or has another type.
+    """
     from pyspark.sql import functions as f
     from pyspark.sql.types import StructType
 

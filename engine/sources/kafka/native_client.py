@@ -182,6 +182,7 @@ class Questions:
 
 
 def _recent_topics(questions: Questions, topics_by_level: Mapping[str, Sequence[str]]) -> dict[str, Any]:
+    """Topics as they are, or were some seconds ago."""
     now = time.monotonic()
     missing = any(name not in questions.recent_topics for names in topics_by_level.values() for name in names)
     if missing or now - questions.described_at >= _DESCRIBED_SECONDS:

@@ -210,6 +210,7 @@ class _Asked:
         return self.now.cluster
 
     def names(self) -> tuple[str, ...]:
+        """Return none: whether a topic that is not read any more is still there is left to Java's client."""
         return ()
 
     def offsets(self, topics: Iterable[Topic], *, first: bool) -> dict[str, dict[int, int]]:

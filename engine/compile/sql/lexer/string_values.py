@@ -1,3 +1,5 @@
+"""The values of Spark's string literals (SparkParserUtils.unescapeSQLString, 4.1.4)."""
+
 from __future__ import annotations
 
 import re

@@ -35,6 +35,7 @@ def _select_star(token: Token) -> list[Token]:
 
 
 def _starts_query(tokens: list[Token], index: int) -> bool:
+    """Whether a query may begin here: at the begin, in brackets, behind UNION and its like, behind WITH."""
     if not index:
         return True
     before = tokens[index - 1].token_type

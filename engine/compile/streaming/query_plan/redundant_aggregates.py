@@ -204,6 +204,7 @@ def _moves(plan: Filter) -> bool:
 
 
 def _asks_results(plan: Filter, results: frozenset[int]) -> bool:
+    """Whether a condition is about what aggregates gave; those of HAVING hold the aggregates themselves."""
     if in_having(plan.node):
         return True
     names = {column.name for column in plan.columns if column.id in results}

@@ -115,7 +115,15 @@ def build_history(
     earlier_columns: frozenset[str] | None,
     choice: RefreshChoice | None = None,
 ) -> Outcome:
-    """Return begin and end (exclusive) of a partition by time in microseconds since 1970: `datetime` ends with 9999."""
+    """Take what a history has not taken: the query as it is now, or each file that is an extract, in order.
+
+    `table`: to which versions or changes are added; None: the table is created.
+    `choice`: what of the query's result has to be compared; None: all of it.
+
+    Raises:
+        RunError: see `take_versions` and `take_changes`.
+        RunError: `extract-order`: a file is of a time that was taken before.
+    """
     building = _Building(run, session, model, folder, state, inputs, table, earlier_columns)
     source = extract_source(run.manifest, model)
     totals = Metrics()
@@ -204,6 +212,7 @@ def _reading_only(manifest: Manifest, source: Source, file: ExtractFile) -> Mani
 
 
 def _failing(model: Model, watched_inputs: tuple[Watched, ...]) -> tuple[Watched, ...]:
+    """The inputs, whose bad records end a build where their keys would be taken for deleted ones."""
     if model.write.deletes is not Deletes.CLOSE:
         return watched_inputs
     return tuple(replace(item, policy=OnBadRecord.FAIL) for item in watched_inputs)
