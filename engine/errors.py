@@ -9,9 +9,8 @@ The tree (what happened decides the branch, the code says exactly what)::
     ├── StateError      state, lock or table do not agree; nothing was written
     └── RunError        a query or a test failed while running
 
-A stage does not raise for a user's error: it carries `Diagnostic` records in its result, so that all
-faults of a project are shown at once. `EngineError` carries the same records across a boundary where
-nothing more can be collected.
+A stage does not raise for a user's error: it carries `Diagnostic` records in its result, so that all faults of a
+project are shown at once. `EngineError` carries the same records across a boundary where nothing more can be collected.
 """
 
 from __future__ import annotations

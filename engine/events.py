@@ -136,10 +136,8 @@ class HeldInState:
 class BatchCommitted(Metrics):
     """A micro-batch ended.
 
-    Attributes:
-        watermark: UTC text.
-        replayed: it was written before a crash; nothing is counted twice.
-        read: how much of `ModelStarted.unread` it read, by unit; a unit is missing if that is unknown.
+    `watermark`: UTC text. `replayed`: it was written before a crash; nothing is counted twice. `read`: how much of
+    `ModelStarted.unread` it read, by unit; a unit is missing if that is unknown.
     """
 
     node: str

@@ -23,10 +23,9 @@ _FOLDER = "clone"
 class Cloning:
     """What is built here of a selection, and where the rest is read.
 
-    Attributes:
-        other: the project as the other target has it.
-        nodes: ids of the models that differ from what is deployed there, of all that read them, and of their tests.
-        selection: with which models that are not built are deferred to the other target.
+    `other`: the project as the other target has it. `nodes`: ids of the models that differ from what is deployed there,
+    of all that read them, and of their tests. `selection`: with which models that are not built are deferred to the
+    other target.
     """
 
     other: Compiled

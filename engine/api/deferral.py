@@ -24,9 +24,7 @@ _MOST_NAME = 500
 class DeferTo:
     """Where models that are not selected are read.
 
-    Attributes:
-        folder: with the manifest.json of another target.
-        favor: also those that exist in the target.
+    `folder`: with the manifest.json of another target. `favor`: also those that exist in the target.
     """
 
     folder: Path
@@ -36,9 +34,7 @@ class DeferTo:
 def deferral_of(selection: Selection, flags: ProjectFlags) -> DeferTo | None:
     """Return where models are read that are not selected; None: in the target.
 
-    Args:
-        selection: with `--defer` and what belongs to it; what is None there is as `flags` has it.
-        flags: of project.yml; its `defer` counts where a state is given.
+    What is None in the selection is as `flags` has it; `flags.defer` counts where a state is given.
 
     Raises:
         UsageError: `--defer` without `--state`, or `--favor-state` without `--defer`.
@@ -64,11 +60,7 @@ def deferred(
 ) -> Compiled:
     """Return the project with references to models that are not selected as the other target's tables, where needed.
 
-    Args:
-        compiled: the project, without errors.
-        nodes: ids of the models and tests that run.
-        to: where models are read instead.
-        again: compiles the project with other tables for some models, by name.
+    `compile_deferred` compiles the project with other tables for some models, by name.
 
     Raises:
         UsageError: there is no readable manifest.json.

@@ -23,11 +23,7 @@ _STORAGE = "column-storage"
 
 
 def compile_query(project: Project, sql: str) -> tuple[Compiled, Model]:
-    """Compile a query, and the project with it.
-
-    Raises:
-        ProjectError: the query or the project has errors.
-    """
+    """Compile a query, and the project with it. Raises ProjectError: the query or the project has errors."""
     from engine.compile import compile_project
     from engine.project import ModelText, is_project, load_project, missing_project
 
@@ -51,12 +47,8 @@ _REFERENCE = re.compile(r"`@(ref|source) ([^`]*)`")
 def render_query(project: Project, compiled: Compiled, sql: str, relation: Callable[[str, str], str]) -> str:
     """Render the templates of a query, in the same process with limits and the same sandbox as those of a model.
 
-    Args:
-        project: of which macros and variables may be used.
-        compiled: the same, compiled.
-        sql: the query, in any dialect.
-        relation: gives what is written for a `ref` or `source` (the first argument) of a name; it may raise an
-            EngineError, which gets the place in the query.
+    `relation` gives what is written for a `ref` or `source` (the first argument) of a name; it may raise an
+    EngineError, which gets the place in the query.
 
     Raises:
         ProjectError: a template fails.

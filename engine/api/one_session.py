@@ -18,11 +18,7 @@ _running = threading.Lock()
 
 @contextmanager
 def alone() -> Iterator[None]:
-    """Hold the process's one session.
-
-    Raises:
-        SetupError: `spark-session`: somebody has it.
-    """
+    """Hold the process's one session. Raises SetupError: `spark-session`: somebody has it."""
     if not _running.acquire(blocking=False):
         message = "this process already runs a build or tests, and has one Spark session at a time"
         raise SetupError("spark-session", message, "Wait until that has ended, or use another process.")

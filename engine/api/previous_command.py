@@ -24,12 +24,8 @@ _OPTION_TYPES = {"threads": int, "fail_fast": bool, "no_cache": bool, "store_fai
 class PreviousCommand:
     """A command that ran models or tests.
 
-    Attributes:
-        vars: values for `var()` of the command; None: they hold a secret, and were not kept.
-        warn_error: as for `Project`.
-        started_at: UTC; empty: not known.
-        deferral: where models were read that were not selected.
-        held: names of the models whose staged rows it did not publish.
+    `vars` None: they hold a secret, and were not kept. `started_at` is UTC; empty: not known. `held`: models whose
+    staged rows it did not publish. `deferral`: where models were read that were not selected.
     """
 
     command: Command
@@ -58,14 +54,7 @@ class PreviousCommand:
 def run_arguments(
     variables: Mapping[str, Any], warn_error: bool | None, options: RunOptions, compiled: Compiled | None = None
 ) -> dict[str, Any]:
-    """Return what run_results.json keeps of the options of a command; `previous_command` reads it.
-
-    Args:
-        variables: values for `var()`.
-        warn_error: as for `Project`.
-        options: of the command.
-        compiled: what it ran; None: nothing was deferred.
-    """
+    """Return what run_results.json keeps of the options of a command; `previous_command` reads it."""
     import json
 
     from engine.secrets.scrubber import scrub
@@ -87,10 +76,7 @@ def _deferral(compiled: Compiled | None) -> dict[str, Any]:
 
 
 def previous_command(folder: Path) -> PreviousCommand | None:
-    """Read the last run; None: no run has left its results.
-
-    Args:
-        folder: of the artifacts, mostly target/.
+    """Read the last run from the folder of artifacts; None: no run has left its results.
 
     Raises:
         UsageError: the command had --reset-checkpoint, which cannot be repeated.

@@ -244,7 +244,6 @@ class Project:
         return deferred(compiled, nodes, to, again)
 
     def decide(self, compiled: Compiled, nodes: Sequence[str], **options: Unpack[RebuildOptions]) -> Plan:
-        """The plan of a build of some nodes of the compiled project; `plan` ends here."""
         from engine.plan import plan_selection
 
         passes = self._passes(compiled, self._versions(compiled))

@@ -16,14 +16,7 @@ if TYPE_CHECKING:
 
 
 def rebuild_of(project: Project, compiled: Compiled, nodes: Sequence[str], threads: int, on_event: Emit) -> Rebuild:
-    """Return what a rebuild of some nodes is: of the streaming tables among them, with their data tests.
-
-    Args:
-        project: whose.
-        compiled: without errors.
-        nodes: ids of what is selected.
-        threads: nodes that are built side by side.
-        on_event: gets the events of its runs, one at a time.
+    """Return a rebuild of the streaming tables among some nodes, with their data tests.
 
     Raises:
         UsageError: there is no streaming table among them.

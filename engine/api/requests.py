@@ -176,11 +176,7 @@ def check_supported(manifest: Manifest, nodes: Iterable[str]) -> None:
 
 
 def plan_options(options: RebuildOptions) -> PlanOptions:
-    """The options as the plan has them.
-
-    Raises:
-        UsageError: two of them do not go together, or one cannot be read.
-    """
+    """The options as the plan has them. Raises UsageError: two of them do not go together, or one cannot be read."""
     from engine.plan import PlanOptions
     from engine.plan.actions.reset_checks import reset_of
 

@@ -22,11 +22,10 @@ def release_unused_memory() -> None:
 
 
 def limit_malloc_arenas() -> None:
-    """Have the C library keep what is free in few pieces; call it before the threads of a program that runs for days.
+    """Have the C library keep free memory in few pieces; call it before the threads of a program that runs for days.
 
-    By default each thread may have an arena of its own, up to eight a core, whose free memory is of no use to others:
-    measured with 16 arenas, 31 MB were free between 43 MB in use, and the process grew by 10 MB with each 1,000 turns.
-    Source: mallopt(3); what is set in the environment (MALLOC_ARENA_MAX) stays.
+    By default each thread may have an arena (measured with 16: 31 MB free between 43 MB in use, and 10 MB more with
+    each 1,000 turns). Source: mallopt(3); MALLOC_ARENA_MAX of the environment stays.
     """
     with suppress(OSError, AttributeError):
         mallopt = ctypes.CDLL(None).mallopt

@@ -1,8 +1,8 @@
 """One Spark session for several runs of models and tests, each of which takes the locks of its own tables.
 
-Each run gets a session of its own in the JVM that is open: its views, functions, settings and catalogs end with it.
-What runs leave for all sessions is removed when none is under way, or the JVM goes. So does one whose run was cut off:
-nothing may commit when the locks are free. Runs may be under way side by side, each in a thread of its own.
+Each run gets a session of its own in the open JVM: its views, functions, settings and catalogs end with it. What runs
+leave for all sessions is removed when none is under way, or the JVM goes; so it does after a run that was cut off:
+nothing may commit when the locks are free. Runs may be side by side, each in a thread.
 """
 
 from __future__ import annotations
@@ -37,11 +37,8 @@ _log = logging.getLogger("engine.api")
 class _Open:
     """A session that is open.
 
-    Attributes:
-        settings: what it was made from.
-        stamps: of the files that these name.
-        keeper: of the locks of its runs.
-        fresh: what was in it before the first run.
+    `settings` is what it was made from, `stamps` of the files that these name. `keeper`: of the locks of its runs.
+    `fresh`: what was in it before the first run.
     """
 
     session: Session
@@ -54,9 +51,7 @@ class _Open:
 class WarmSession:
     """A session that opens for the first run that needs one, and stays.
 
-    Args:
-        restarted: gets the reason each time that another one is opened in its place.
-        conf: Spark settings beside those of the target.
+    `restarted` gets the reason each time that another one is opened; `conf` is beside the target's settings.
     """
 
     def __init__(self, restarted: Callable[[str], None], conf: Mapping[str, str] | None = None) -> None:

@@ -21,9 +21,8 @@ if TYPE_CHECKING:
 class WatchedProject:
     """The nodes of a project as they were when they ended well last.
 
-    Attributes:
-        done: the nodes that ended well, as they were then, with those that they need.
-        failed: ids of those that did not, when they ran last.
+    `done`: the nodes that ended well, as they were then, with those that they need. `failed`: ids of those that did
+    not, when they ran last.
     """
 
     project: Project
@@ -96,16 +95,11 @@ def _deciding_nodes(manifest: Manifest, node: str) -> tuple[Node, ...]:
 
 
 def nodes_due(manifest: Manifest, plan: Plan, touched: Iterable[str], *, no_cache: bool = False) -> list[str]:
-    """The nodes that have work, in the order of the build, with what depends on them.
+    """Return the nodes that have work, in the order of the build, with what depends on them.
 
-    What the plan knows to be unchanged is not due; what it knows to have work is. Where only a build could tell (a
-    topic of Kafka may have new records), a node is due if it was edited or did not end well, or reads one that is.
-
-    Args:
-        manifest: the compiled project.
-        plan: of the watched nodes.
-        touched: ids of nodes that are not what they were when they ended well last.
-        no_cache: tests that are due run although they have passed.
+    What the plan knows to be unchanged is not due; where only a build could tell (Kafka), a node is due if it was
+    edited, did not end well, or reads one that is. `touched` are not what they were when they ended well last.
+    `no_cache`: due tests run although they have passed.
     """
     from engine.compile import Model
 

@@ -63,11 +63,7 @@ def read_settings(
     target_path: Path | None = None,
     warn_error: bool | None = None,
 ) -> CommandSettings:
-    """Read the shared options.
-
-    Raises:
-        UsageError: --vars is not a mapping, or the target path cannot be used.
-    """
+    """Read the shared options. Raises UsageError: --vars is not a mapping, or the target path cannot be used."""
     from engine.project.parse_yaml import load_yaml
 
     parsed, diagnostics = load_yaml(variables, "--vars")
@@ -95,15 +91,7 @@ def compile_and_report(
 ) -> Compiled:
     """Load and compile the project, and print what is wrong with it.
 
-    Args:
-        chosen: the shared options.
-        must_hold: end the command if there are errors.
-        heard: show what templates say; not where other programs read what the command prints.
-        warnings: the warnings that are shown.
-
-    Raises:
-        Failed: there are errors.
-        ProjectError: `project-missing`.
+    `show_template_output` is not for output that other programs read. Raises Failed: there are errors; ProjectError.
     """
     with template_output(settings) if show_template_output else nullcontext():
         result = settings.project.compile()
@@ -147,11 +135,7 @@ def _no_models(folder: str) -> Diagnostic:
 
 
 def check_project(settings: CommandSettings) -> None:
-    """Make sure that the folder is a project.
-
-    Raises:
-        ProjectError: `project-missing`.
-    """
+    """Make sure that the folder is a project. Raises ProjectError: `project-missing`."""
     from engine.project import is_project, missing_project
 
     if not is_project(settings.root):
@@ -166,14 +150,9 @@ def select_and_report(
     report_empty: bool = True,
     daily: bool = False,
 ) -> list[str]:
-    """The chosen nodes, whose warnings are printed.
+    """Return the chosen nodes, and print their warnings; `report_empty` says so if there are none.
 
-    Args:
-        chosen: the shared options.
-        manifest: the compiled project.
-        wanted: the selection.
-        tell: say so when there are none; not where other programs read what the command prints.
-        daily: leave out the warnings that people were shown within a day.
+    `daily` leaves out warnings that people were shown within a day.
 
     Raises:
         UsageError: a selection that cannot be read, or matches nothing.
@@ -190,11 +169,7 @@ def select_and_report(
 
 
 def find_model(manifest: Manifest, name: str) -> Model:
-    """Return a model by its name, with or without `model.` before it.
-
-    Raises:
-        UsageError: there is no such model.
-    """
+    """Return a model by its name, with or without `model.` before it. Raises UsageError: there is no such model."""
     models = {model.name: model for model in manifest.models}
     model = models.get(name.removeprefix("model."))
     if model is None:
@@ -224,11 +199,7 @@ def defer_and_report(
 
 
 def require_extra(module: str, extra: str) -> None:
-    """Make sure that an extra is installed.
-
-    Raises:
-        UsageError: it is not.
-    """
+    """Make sure that an extra is installed. Raises UsageError: it is not."""
     if find_spec(module) is None:
         message = f"the extra '{extra}' is not installed"
         raise UsageError("usage", message, install_hint(extra))

@@ -89,12 +89,9 @@ def terminable() -> Iterator[None]:
 
 
 def run_command(work: Callable[[CommandSettings], bool | None], *, stopped: str = "", **shared: Any) -> int:
-    """Do a command's work; turn errors into lines and an exit code.
+    """Do a command's work (False: something failed, and was reported); turn errors into lines and an exit code.
 
-    Args:
-        work: what the command does; False: something failed, and was reported.
-        stopped: what an interruption means for the next command.
-        shared: the options that all commands have.
+    `stopped`: what an interruption means for the next command.
     """
     code, out = _carried_out(work, stopped, shared)
     # In a terminal, where somebody may ask; a log has the codes.

@@ -20,11 +20,7 @@ _PLAIN = {"usage", "project-missing", "internal-error", "interrupted", "unit-tes
 
 
 def explain(codes: Sequence[str], *, as_json: bool = False) -> None:
-    """Print the explanations of codes, or the list of all codes by topic.
-
-    Raises:
-        UsageError: a code does not exist.
-    """
+    """Print the explanations of codes, or the list of all codes by topic. Raises UsageError: a code does not exist."""
     explanations_by_code = explanations()
     requested = [code.strip("[]").lower() for code in codes]
     unknown = [code for code in requested if code not in explanations_by_code]

@@ -45,11 +45,7 @@ class Method(Function):
         self._owner, self._reject = owner, reject
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Call it.
-
-        Raises:
-            ProjectError: it would change a value that all models share.
-        """
+        """Call it. Raises ProjectError: it would change a value that all models share."""
         if modifies_known_mutable(self._owner, self._name):
             self._reject(self._owner, self._name)
         return self._call(*args, **kwargs)

@@ -10,11 +10,7 @@ OWN = "engine"
 
 @dataclass(frozen=True, slots=True)
 class MacroFile:
-    """A file of macros.
-
-    Attributes:
-        package: the package it belongs to; empty for the project's own macros.
-    """
+    """A file of macros. `package`: the package it belongs to; empty for the project's own macros."""
 
     file: str
     text: str

@@ -25,8 +25,7 @@ _CALL = {"unsafe_callable", "alters_data"}
 class Absent(jinja2.StrictUndefined):
     """An undefined name whose every use is an error with an answer.
 
-    Attributes:
-        taken: what to do about a macro or package of this name; None if there may be one.
+    `taken`: what to do about a macro or package of this name; None if there may be one.
     """
 
     __slots__ = ("_code", "_hint", "_message", "_parts", "name_hint")

@@ -37,8 +37,7 @@ _BEGINS = {"block_begin": "{%", "variable_begin": "{{", "comment_begin": "{#", "
 class Rendered:
     """Rendered text with the way back to the template.
 
-    Attributes:
-        runs: (offset in `text`, offset in `template`, whether what follows is literal), ascending.
+    `runs`: (offset in `text`, offset in `template`, whether what follows is literal), ascending.
     """
 
     text: str

@@ -107,11 +107,7 @@ class Sandbox:
         return jinja2.Template.from_code(self._env, code, self._env.globals)
 
     def render(self, text: str, file: str, names: Mapping[str, Any] | None = None) -> Rendered:
-        """Render a template.
-
-        Raises:
-            ProjectError: with the place in the template (or in the macro it called).
-        """
+        """Render a template. Raises ProjectError: with the place in the template (or in the macro it called)."""
         if not TAG.search(text):
             return Rendered(text, text, file)
         self._texts[file] = text
@@ -149,11 +145,7 @@ class Sandbox:
             raise ProjectError.from_diagnostics(d.at(location) for d in self.explain(error)) from error
 
     def call(self, name: str, *args: Any, **kwargs: Any) -> Any:
-        """Call a macro of `macros`.
-
-        Raises:
-            ProjectError: with the place in the macro, if it is one of the project's.
-        """
+        """Call a macro of `macros`. Raises ProjectError: with the place in the macro, if it is one of the project's."""
         self._env.steps.begin()
         try:
             with bounded(self._library.files.get(name, "")):

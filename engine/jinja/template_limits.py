@@ -53,9 +53,8 @@ def _check(size: int, kind_of_value: str = "text") -> None:
 class Steps:
     """Counts what one rendering does.
 
-    Attributes:
-        taken: calls and rounds of loops since the rendering began.
-        printed: characters of values that were printed since then, also inside macros.
+    `taken`: calls and rounds of loops since the rendering began. `printed`: characters of values that were printed
+    since then, also inside macros.
     """
 
     __slots__ = ("printed", "steps")
@@ -150,10 +149,9 @@ class Generator(CodeGenerator):
 class _Confined:
     """What a process that renders under limits knows.
 
-    Attributes:
-        page: on which it writes the file that it renders, for the process that waits; None: this process has no limits.
-        active: whether a rendering is under way; one inside another has the limits of the outer.
-        kept: bytes that earlier renderings have mapped and not given back.
+    `page`: on which it writes the file that it renders, for the process that waits; None: this process has no limits.
+    `active`: whether a rendering is under way; one inside another has the limits of the outer. `kept`: bytes that
+    earlier renderings have mapped and not given back.
     """
 
     page: mmap | None = None

@@ -1,10 +1,9 @@
 """A commit is made onto the table that its writer knows, or not at all.
 
-Iceberg commits onto whatever the table is by then: rows that were rolled back meanwhile would stay hidden for good.
-So a commit comes with what its writer expects: the table's UUID, and the writer's last snapshot, which must be an
-ancestor of the snapshot that is committed onto. Iceberg's own attempts ask again for each (`validateWith`); a MERGE
-has no such hook. It is checked before, Iceberg rejects a head that does not descend from the one it read (measured),
-and what came in between is found afterwards and taken back.
+Iceberg commits onto whatever the table is by then: rows that were rolled back would stay hidden for good. So a commit
+comes with the table's UUID and the writer's last snapshot, which must be an ancestor of the one that is committed onto.
+Each of Iceberg's attempts asks again (`validateWith`); a MERGE has no such hook: it is checked before, Iceberg rejects
+a head that does not descend from the one it read (measured), and what came in between is taken back afterwards.
 """
 
 from __future__ import annotations
@@ -29,11 +28,8 @@ _REPLACED = "Table UUID does not match"
 class ExpectedTable:
     """What a table must be for a commit.
 
-    Attributes:
-        model: whose rows are written; hints name it.
-        uuid: of the table; None: any.
-        snapshot: the last that the writer knows to be in the table; None: it has written nothing.
-        descends: whether a snapshot (the first) has another one for an ancestor, where those in between have expired.
+    `uuid` None: any. `snapshot`: the last that the writer knows to be in the table; None: it has written nothing.
+    `descends`: whether the first snapshot has the second for an ancestor, where those in between have expired.
     """
 
     model: str
@@ -184,10 +180,10 @@ def head_of(table: Any, branch: str | None) -> int | None:
 
 
 def has_all_files(table: Any, snapshot: Any) -> bool:
-    """Whether the lists of a snapshot's files are there.
+    """Return whether the lists of a snapshot's files are there.
 
-    Iceberg deletes them when it takes a commit for failed. If only the catalog's answer was wrong, the table is left
-    with a snapshot that nobody can read (measured: a MERGE that changes rows).
+    Iceberg deletes them when it takes a commit for failed, also if only the catalog's answer was wrong (measured:
+    MERGE).
     """
     files = table.io()
     if not files.newInputFile(snapshot.manifestListLocation()).exists():

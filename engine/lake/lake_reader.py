@@ -1,10 +1,7 @@
 """Reading tables without a JVM: facts from their metadata as plain JSON, columns and rows through PyIceberg.
 
-PyIceberg is imported where it is needed: that takes a third of a second. The catalog, the metadata and the files may
-come with a project that somebody else wrote: nothing in them chooses what runs, and nothing outside the warehouse is
-read.
-
-PyIceberg without its configuration: what it does follows from the target alone.
+Catalog, metadata and files may be a stranger's: nothing in them chooses what runs, and nothing outside the warehouse is
+read. PyIceberg, imported late (a third of a second), follows the target alone.
 """
 
 from __future__ import annotations
@@ -34,10 +31,9 @@ if TYPE_CHECKING:
 
 @cache
 def isolate() -> None:
-    """Let PyIceberg read neither `.pyiceberg.yaml` nor PYICEBERG_ variables in this process.
+    """Let PyIceberg read neither `.pyiceberg.yaml` nor PYICEBERG_ variables; to be called before any import of it.
 
-    It looks for the file in the current folder too, which is a project's, and a catalog's properties name classes to
-    import. To be called before any other import of PyIceberg: some of its modules read the configuration when imported.
+    It looks for the file in the current folder, a project's, and a catalog's properties name classes to import.
     """
     from pyiceberg.utils.config import Config
 

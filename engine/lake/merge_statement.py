@@ -53,13 +53,9 @@ class Range:
 class Merge:
     """What happens to rows that match.
 
-    Attributes:
-        keys: the columns by which rows match; NULL matches NULL.
-        sequence: a row gives way only to one that is greater by these columns; empty: always.
-        delete: the column of the frame that says whether the row deletes; None: no row does.
-        outdated: the column that says of a delete that it holds whatever the sequence; None: none does.
-        update: the columns that are changed; empty: all.
-        ranges: of columns of the key; they change no result.
+    `keys`: NULL matches NULL. `sequence`: a row gives way only to one that is greater by these; empty: always.
+    `delete`: the column that says whether the row deletes; `outdated`: that a delete holds whatever the sequence.
+    `update`: the columns that are changed; empty: all. `ranges`: of columns of the key; they change no result.
     """
 
     keys: tuple[str, ...]

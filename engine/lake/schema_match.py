@@ -1,14 +1,11 @@
 """How the columns of a query fit those of an existing table.
 
-Columns are matched by name in any letter case, as Spark resolves them; the table's spelling stays. Types are compared
-through all levels of structs, arrays and maps. Spark would cast on write (ANSI store assignment: 1.25 becomes 1, a
-timestamp a date, a number a string), silently; so a type that differs is one of three:
+Columns match by name in any letter case; the table's spelling stays. Spark would cast on write, silently (ANSI store
+assignment: 1.25 becomes 1), so a type that differs, at any depth, is (1) narrower than the table's, each value of it
+one of the table's: written as it is; (2) wider by a promotion of Iceberg's: the table is altered first; or (3)
+incompatible.
 
-* the query's is narrower and each of its values is one of the table's type as well: written as it is;
-* the query's is wider by a promotion that Iceberg knows: the table is altered first;
-* anything else: incompatible.
-
-Schemas are documents as Spark's JSON has them (`StructType.jsonValue()`), so that no Java is needed to compare them.
+Schemas are documents as Spark's JSON has them (`StructType.jsonValue()`): no Java is needed.
 """
 
 from __future__ import annotations
@@ -44,13 +41,9 @@ class TypeDifference:
 class SchemaMatch:
     """The columns of a query beside those of a table.
 
-    Attributes:
-        names: the query's columns in their order, as the table spells them.
-        added: columns and nested fields that the table lacks, by path.
-        missing: nested fields of the table that the query lacks, by path.
-        dropped: columns of the table that the query lacks: they are NULL in its rows.
-        promoted: columns that the table must widen first.
-        incompatible: columns whose values the table cannot hold as they are.
+    `names` are the query's in order, as the table spells them. By path, `added` are columns and fields that the table
+    lacks, `missing` fields that the query lacks. `dropped` columns of the table are NULL in the query's rows.
+    `promoted` ones must be widened first; values of `incompatible` ones cannot be held as they are.
     """
 
     names: tuple[str, ...]

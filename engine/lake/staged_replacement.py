@@ -1,10 +1,9 @@
 """A table that is recreated on the staging branch, where its readers do not see it, and the commit that shows it.
 
-Iceberg's replace transaction puts the new content into main. Here the snapshot that it would commit is added as the
-branch instead, with its columns, partitioning and order beside those of the table, which stay: readers of main see the
-old table. The property `STAGED_LAYOUT` says what the table becomes when it is published: the numbers of its
-partitioning and order, and the properties that change. A snapshot read by its id has the columns of its own (measured
-with Iceberg 1.12.0); read by the name of the branch it would have the table's.
+Iceberg's replace transaction works on main. Here the snapshot that it would commit is added as the branch, its columns,
+partitioning and order beside those of the table. The property `STAGED_LAYOUT` says what the table becomes when it is
+published. A snapshot read by its id has its own columns (measured with Iceberg 1.12.0); read by the branch's name it
+would have the table's.
 """
 
 from __future__ import annotations

@@ -46,14 +46,7 @@ _DISTRIBUTION = "write.distribution-mode"
 
 @dataclass(frozen=True, slots=True)
 class TableLayout:
-    """What a table is beside its columns.
-
-    Attributes:
-        partitions: the partition fields.
-        sort: the order inside files.
-        properties: Iceberg's; they win over the defaults.
-        comment: the table's; empty: none.
-    """
+    """What a table is beside its columns; Iceberg's `properties` win over the defaults."""
 
     partitions: tuple[Partition, ...] = ()
     sort: tuple[SortColumn, ...] = ()

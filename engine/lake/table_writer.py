@@ -134,14 +134,7 @@ def tables_by_name(session: SparkSession) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Staged:
-    """Data files that are written and not committed.
-
-    Attributes:
-        session: that wrote them.
-        table: Iceberg's, in Java.
-        files: Iceberg's, in Java.
-        summary: what the commit says beside the markers.
-    """
+    """Data files that are written and not committed; `summary` is what the commit says beside the markers."""
 
     session: SparkSession
     table: Any

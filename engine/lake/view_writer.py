@@ -13,15 +13,7 @@ if TYPE_CHECKING:
 
 
 def create_view(session: SparkSession, relation: str, sql: str, comment: str, properties: Mapping[str, str]) -> None:
-    """Make a view, or replace the one of that name.
-
-    Args:
-        session: that can read what the query reads.
-        relation: its quoted name; there is no table of that name.
-        sql: its query.
-        comment: empty: none.
-        properties: of the view.
-    """
+    """Make a view, or replace the one of that name; there is no table of that name. `comment` empty: none."""
     session.sql(f"CREATE OR REPLACE VIEW {_text(relation, sql, comment, properties)}")
 
 

@@ -20,13 +20,7 @@ from engine.plan.deployed.deployed_facts import LastWriter
 
 
 def plan_against(manifest: Manifest, selected: Iterable[str], before: Mapping[str, LastWriter]) -> Plan:
-    """Decide what a build would do to each node if the models of an earlier manifest were deployed.
-
-    Args:
-        manifest: the compiled project.
-        selected: ids of models and tests, in the order of the build.
-        before: what wrote the tables of the earlier manifest's models, by id.
-    """
+    """Decide what a build would do if the models of an earlier manifest (`before`: last writers) were deployed."""
     actions: dict[str, Action] = {}
     for node in selected:
         model = manifest.nodes[node]

@@ -57,7 +57,6 @@ def keeps_columns(facts: Facts) -> bool:
 
 
 def _has(facts: Facts, holds: Callable[[exp.Expr], bool]) -> bool:
-    """Whether a query may have a node of some kind."""
     tree = tree_of(facts.sql)
     return tree is None or any(map(holds, tree.walk()))
 

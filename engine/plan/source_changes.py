@@ -24,12 +24,9 @@ from engine.state import ModelState
 class StreamSource:
     """A source of a streaming query as its checkpoint knows it.
 
-    Attributes:
-        kind: `files`, `table`, or the format of a source.
-        identity: what makes it this source and no other. Files: `location` (absolute URI), `root` (the project's
-            folder) and `path`; tables: `table` and `uuid`; Kafka: `topics`; others: `location`. `connection`: a digest
-            of where its connection leads, without credentials.
-        number: of the source in Spark's checkpoint; two readings of one relation share it.
+    `kind`: `files`, `table`, or the format. `identity`: of files `location` (absolute URI), `root` (the project's
+    folder) and `path`; of tables `table` and `uuid`; of Kafka `topics`; else `location`; `connection` is a digest of
+    where it leads, without credentials. `number`: in Spark's checkpoint; two readings of one relation share it.
     """
 
     node: str
@@ -48,14 +45,9 @@ class StreamSource:
 class Recorded:
     """What a generation records of its start: `sources.json`.
 
-    Attributes:
-        streams: in the order of Spark's plan.
-        textual: the order of the plan is that of the compiled SQL, so that both can be compared without Spark.
-        settings: see `engine.compile.config.session_settings`.
-        order: the query with its aggregates in the order of the state (`engine.runtime.streams.stream_query`); None: a
-            version began it that recorded none, or its state has none.
-        dedup: the keys of each input with several, in the order of the state; empty: a version began it that recorded
-            none.
+    `streams` are in the order of Spark's plan; `textual`: that is the order of the compiled SQL, too. `settings`: see
+    `engine.compile.config.session_settings`. `order`: the query with its aggregates in the order of the state; `dedup`:
+    the keys of each input with several; older versions recorded neither.
     """
 
     streams: tuple[StreamSource, ...]

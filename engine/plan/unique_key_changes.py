@@ -20,12 +20,7 @@ from engine.compile.stateful.stateful_steps import UnprovableError, meaning_of_s
 
 
 def key_changes(old: Facts, new: Facts) -> tuple[str, ...]:
-    """What an edit changes in how keys and sequence of a table are computed, in words; empty: nothing, or no keys.
-
-    Args:
-        old: the facts of the query that wrote the table.
-        new: those of the query now, with the same keys.
-    """
+    """Return what an edit changes in how a table's keys and sequence are computed, in words; empty: nothing."""
     write = new.write
     roles = dict.fromkeys(write.sequence_by, "the column of sequence_by")
     roles |= dict.fromkeys(write.unique_key, "the key column")

@@ -65,9 +65,8 @@ def _stamp(path: str) -> Stamp | None:
 class FileFollower:
     """The files of a project as they were when they were looked at last.
 
-    Attributes:
-        paths: its folders; one that is named later is looked at from then on, and its files count as changed.
-        pause: how long to wait between two looks, in seconds.
+    `paths`: its folders; one that is named later is looked at from then on, and its files count as changed. `pause`:
+    how long to wait between two looks, in seconds.
     """
 
     root: Path

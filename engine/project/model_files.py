@@ -55,9 +55,7 @@ class _StoredIndex(msgspec.Struct, frozen=True):
 class Index:
     """The files by the names shown to users: as they were known, and as they are now.
 
-    Attributes:
-        path: where it is kept; None: nowhere.
-        began: when the files were looked at, in ns.
+    `path`: where it is kept; None: nowhere. `began`: when the files were looked at, in ns.
     """
 
     path: Path | None
@@ -110,10 +108,9 @@ MENDED = {"yaml-duplicate-key", "yaml-split-item"}
 class ModelText(Struct, frozen=True):
     """A model's file as it was read. A struct, as `File` is.
 
-    Attributes:
-        content: its text with plain line ends; None if the file cannot be read, or is read when it is asked for.
-        digest: hash of the file's name and text; empty if nobody has made one.
-        path: where to read it when it is asked for; empty if it was read.
+    `content`: its text with plain line ends; None if the file cannot be read, or is read when it is asked for.
+    `digest`: hash of the file's name and text; empty if nobody has made one. `path`: where to read it when it is asked
+    for; empty if it was read.
     """
 
     name: str

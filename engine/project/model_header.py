@@ -92,9 +92,8 @@ _UNCOMMENTED = re.compile(r"\s*---[ \t]*\n(?=\s*[\w'\"]+\s*:)(?:.*\n)*?---[ \t]*
 class SplitFile:
     """A model file taken apart.
 
-    Attributes:
-        header: the header's YAML; None if there is none or it cannot be read.
-        sql: the text with the header blanked out, so that every character keeps its line and column.
+    `header`: the header's YAML; None if there is none or it cannot be read. `sql`: the text with the header blanked
+    out, so that every character keeps its line and column.
     """
 
     header: Yaml | None

@@ -52,10 +52,8 @@ def is_open(shown_path: str) -> bool:
 class File(Struct, frozen=True):
     """A file of the project. A struct: there are thousands, and a frozen dataclass takes ten times as long to make.
 
-    Attributes:
-        shown_path: its name as shown to users, relative to the project.
-        stem: its name without folders and suffix.
-        suffix: the end of its name from the last dot on, in lower case.
+    `shown_path`: its name as shown to users, relative to the project. `stem`: its name without folders and suffix.
+    `suffix`: the end of its name from the last dot on, in lower case.
     """
 
     path: str

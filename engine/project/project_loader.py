@@ -78,9 +78,8 @@ DEFAULT_PATHS = {key.name: key.name for key in PATHS.keys}
 class ProjectFlags:
     """Defaults of options of commands.
 
-    Attributes:
-        defer: with a `--state`, models that are not selected are read from its target.
-        favor_state: then also those that exist in the target of the command.
+    `defer`: with a `--state`, models that are not selected are read from its target. `favor_state`: then also those
+    that exist in the target of the command.
     """
 
     fail_fast: bool = False

@@ -77,13 +77,10 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What the command line says about a run.
+    """Command-line options of a run.
 
-    Attributes:
-        command: build, run or test; kept in the results.
-        within: ids of all nodes that the session is for, where it lives longer than the run; empty: those of the run.
-        sinks: ids of those that deliver when the models and tests have ended.
-        turn: it is a turn of `engine start`, which says itself what it notes of the project; None: it is a run.
+    `within`: ids of all nodes that the session is for, where it outlives the run. `sinks`: ids of those that deliver at
+    the end. `turn`: it is a turn of `engine start`, which says itself what it notes of the project.
     """
 
     command: str
@@ -319,12 +316,12 @@ def _report_unchanged(manifest: Manifest, target: Target, plan: Plan, deployed: 
 def spark_session(
     target: Target, target_dir: Path, locks: Sequence[int] = (), sets: Sequence[str] = CORE, *, brief: bool = False
 ) -> Iterator[SparkSession]:
-    """The one session of a run, with the named sets of jars.
+    """Open the one session of a run, with the named sets of jars; its JVM holds `locks` until it is gone.
 
-    `locks`: that its JVM holds until it is gone.
-    `brief`: it has little to do, so that Java compiles and collects in the way that costs least.
+    `brief`: little to do, so that Java compiles and collects in the way that costs least.
 
-    Raises SetupError: Java, jars or the session cannot be had.
+    Raises:
+        SetupError: Java, jars or the session cannot be had.
     """
     if _session_openers:
         with _session_openers[-1](target, target_dir, locks, sets, brief=brief) as spark:

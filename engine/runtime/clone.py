@@ -1,21 +1,13 @@
 """`engine build --clone TARGET`: tables and checkpoints of another target, at one moment of all of them.
 
-Order: the locks of both sides, which nobody else can write to then; a note in each folder of the state that its table
-is to be dropped; for each model, after those that it reads, what it remembers of deletes, its table, its state; then
-the notes go, that of the first model first: from then on all are whole. After a kill before that, the same command
-recreates all of it, so that the tables are those of one moment; a build, or `engine drop`, takes it for a drop.
+Order: the locks of both sides; a note in each folder of the state that its table is to be dropped; for each model,
+after those that it reads, its remembered deletes, its table, its state; then the notes go, that of the first model
+first. After a kill before that, the same command recreates all of it; a build, or `engine drop`, takes it for a drop.
 
-What of another target cannot be cloned, found before anything is made.
-
-A table over the files of another one: Iceberg's metadata with another UUID, another location and nothing else new.
-
-What is written later lies below the new location. The files of the other table stay that table's: `gc.enabled` is false
-here, so that nothing is removed from this side, and a tag keeps its snapshot from expiring on the other side for some
-days. The history is the same, so that a position of a stream in one of them is one in the other.
-
-Source: Iceberg's table spec (all paths are absolute), `TableMetadataParser`, and the procedure `register_table`.
-
-The state of another target's table as that of a clone of it: the same checkpoint, with the names of here.
+A clone is Iceberg's metadata with another UUID and location over the same files. These stay the other table's:
+`gc.enabled` is false here, and a tag keeps its snapshot from expiring there for some days. The history is the same, so
+that a stream's position in one is one in the other. Source: Iceberg's table spec (all paths are absolute),
+`TableMetadataParser`, and the procedure `register_table`.
 """
 
 from __future__ import annotations

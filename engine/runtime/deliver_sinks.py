@@ -31,16 +31,7 @@ class OpenSink:
 def deliver_sinks(
     manifest: Manifest, target: Target, sinks: Sequence[str], run: Sequence[str], results: RunResults, emit: Emit
 ) -> None:
-    """Deliver one sink after the other.
-
-    Args:
-        manifest: of the project.
-        target: the chosen one.
-        sinks: ids of the sinks.
-        run: ids of the models and tests of the run.
-        results: how those ended.
-        emit: gets the end of each sink.
-    """
+    """Deliver one sink after the other; `run` are the models and tests of the run, `results` how those ended."""
     ended = {result.node: result.status for result in results.results}
     unfit = {node for node in run if node not in ended or ended[node].failed}
     for index, node in enumerate(sinks, len(run) + 1):

@@ -208,10 +208,9 @@ def _make_table(
 
 
 def _prepare_branch(run: Run, frame: DataFrame, model: Model, table: TableFacts | None) -> TableFacts | None:
-    """Make the table whose readers do not see the new rows yet, without rows if it is missing; what is kept of it.
+    """Make the table whose readers do not see the new rows yet, without rows if it is missing; return what is kept.
 
-    Partitions cannot be put beside a replacement of the whole table that waits (a full refresh whose tests failed): it
-    goes, as that of a stream does.
+    A replacement of the whole table that waits (a failed full refresh) goes: partitions cannot be put beside it.
     """
     session, relation = frame.sparkSession, model.relation
     if run.lake.table(relation.schema, relation.name) is None:

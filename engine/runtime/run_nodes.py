@@ -1,9 +1,6 @@
-"""The nodes of a run, each in its turn.
+"""The nodes of a run, each in its turn; with `--empty` tables are made with their columns, and no row is read.
 
-`--empty`: the table of a model is made with the columns of its query, and no row is read.
-
-It is what a first build leaves that ends before its first commit. The next build takes it for that: a stream has no
-checkpoint yet and begins with its first record, and a batch table is computed.
+That is what a first build leaves that ends before its first commit, and the next build takes it for that.
 """
 
 from __future__ import annotations
@@ -165,17 +162,8 @@ def _make_namespace(run: Run, catalog: str, schema: str) -> None:
 class Turns:
     """Runs nodes one by one and shows what happens.
 
-    Attributes:
-        run: this run.
-        order: its nodes.
-        gates: what its tests say about staged rows.
-        shared_scans: the scans that data tests share.
-        source_rows: what data tests read of sources.
-        run_unit: runs a unit test.
-        log: of Java.
-        passes: of the tests.
-        java_has_ended: Java has ended.
-        untested: the models that were skipped because a unit test failed.
+    `gates`: what its tests say about staged rows. `shared_scans`: the scans that data tests share; `source_rows`: what
+    they read of sources. `log`: of Java. `untested`: models that were skipped because a unit test failed.
     """
 
     run: Run

@@ -19,10 +19,10 @@ _INTERRUPT_SECONDS = 0.5
 
 
 def dependencies(manifest: Manifest, nodes: Iterable[str]) -> dict[str, set[str]]:
-    """For each selected node the selected nodes that must have ended well before it.
+    """Return for each selected node the selected nodes that must have ended well before it.
 
-    A model waits for the tests of what it reads, except for tests that themselves read the model, and for its own
-    unit tests, which wait for nothing: their rows are given.
+    A model waits for the tests of what it reads (unless they read the model), and for its own unit tests, which wait
+    for nothing.
     """
     selected = set(nodes)
     parents = {node: set(manifest.parents(node)) for node in manifest.order}
@@ -69,13 +69,10 @@ def execute(
     fail_fast: bool,
     interrupt: Callable[[], None],
 ) -> None:
-    """Run all nodes.
+    """Run all nodes, in `order` where nothing holds them back.
 
-    `order`: nodes in the order in which they are started when nothing holds them back.
-    `work`: runs a node; its second argument names what failed above it, in which case the node is only reported as
-        skipped.
-    `interrupt`: called on Ctrl-C, and on whatever else a handler of signals raises, to make what is running end; the
-        exception continues after that.
+    `work` gets a node and what failed above it, in which case it only reports the node as skipped. `interrupt` makes
+    what is running end when a signal's handler raises; the exception continues after that.
     """
     waiting = list(order)
     statuses: dict[str, Status] = {}

@@ -43,9 +43,7 @@ from engine.schema.unit_test_keys import (
 class ConfigFile:
     """A file that a project writes, or a part of one.
 
-    Attributes:
-        name: of its page and its JSON Schema.
-        blocks: the block of the whole file, then those inside it.
+    `name`: of its page and its JSON Schema. `blocks`: the block of the whole file, then those inside it.
     """
 
     name: str

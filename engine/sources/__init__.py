@@ -1,6 +1,6 @@
-"""Sources: one module a kind. A kind knows its keys, its columns, how it is read, and where it is now (`Kind`).
+"""Sources: one module a kind, which knows its keys, its columns, how it is read, and where it is now (`Kind`).
 
-What else is asked of it, it answers in its `TRAITS` (`SourceTraits`): nobody outside asks what a format is called.
+All else it answers in its `TRAITS` (`SourceTraits`): nobody outside asks what a format is called.
 """
 
 from __future__ import annotations

@@ -1,9 +1,7 @@
 """The types of columns that were inferred from a sample, as far as each value comes back as it was written.
 
-Spark infers what a text can be read as, not what it is (all measured on Spark 4.1.4): `0042` and `+1` as int, `12d` and
-`1e5` as double, `TRUE` as boolean, the string "94107" of a JSON file as a timestamp of that year. With such a type two
-texts become one value, and keys merge. So a type is taken only if every text has the one form in which values of it are
-written.
+Spark infers what a text can be read as (measured on 4.1.4): `0042` and `+1` as int, `1e5` as double, `TRUE` as boolean,
+"94107" in JSON as a timestamp: two texts become one value, and keys merge. So every text must have the type's one form.
 """
 
 from __future__ import annotations

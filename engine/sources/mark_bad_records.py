@@ -1,13 +1,8 @@
 """Records that cannot be read as declared: told apart, counted, and taken out.
 
-A kind's frame says in `__bad` why a record is bad; an event time adds reasons of its own (`event_time`). The frame is
-observed before the bad records go, so that their number is known after each execution; and no filter of the query comes
-before that, because Spark moves none through an observation.
-
-The event time of an input: the column of a watermark, and the rows that have none or one that cannot be.
-
-Its expression cannot be computed, the time is too far ahead of the clock, or it is NULL where that would lose the row:
-such rows are bad records, or dropped and counted (`mark_bad_records`).
+A kind's frame says in `__bad` why a record is bad. The frame is observed before the bad records go, so that their
+number is known after each execution; Spark moves no filter through an observation. An event time adds reasons: its
+expression cannot be computed, the time is too far ahead of the clock, or it is NULL where that would lose the row.
 """
 
 from __future__ import annotations
@@ -83,7 +78,6 @@ def _reason(frame: DataFrame) -> Column | None:
 
 
 def metrics(frame: DataFrame) -> list[Column]:
-    """What is observed of a frame that has marks."""
     from pyspark.sql import functions as f
 
     dropped = [f.count_if(DROPPED).alias(DROPPED_COUNT)] if DROPPED in frame.columns else []
@@ -163,7 +157,6 @@ def raised(text: str) -> tuple[str, dict[str, object]] | None:
 
 
 def no_text() -> Column:
-    """NULL, as text."""
     from pyspark.sql import functions as f
 
     return f.lit(None).cast("string")

@@ -1,8 +1,7 @@
 """Rows made by a clock, so many a second: for development.
 
-Spark's rate source starts its clock with the first build of a table and continues between builds: a build
-reads the rows of the time since the one before, and the first has none. From its checkpoint the same rows come again
-(measured); a rebuilt table gets others.
+Spark's rate source starts its clock with the first build of a table: a build reads the rows of the time since the one
+before. From its checkpoint the same rows come again (measured); a rebuilt table gets others.
 """
 
 from __future__ import annotations
@@ -87,7 +86,6 @@ def _options(spec: SourceSpec) -> dict[str, str]:
 
 
 def read_batch(session: SparkSession, spec: SourceSpec, _: Place) -> DataFrame:
-    """The rows of some seconds up to now."""
     from pyspark.sql import functions as f
 
     number = _rows(spec)

@@ -1,11 +1,8 @@
 """A client of schema registries with Confluent's interface (Confluent, Apicurio and others have it).
 
-The schema of an id never changes and is cached without expiry; versions of a subject for seconds. Every call ends
-within `patience`, with all requests for the schemas that one refers to. A registry that cannot be asked is an error
-that a later build gets over; only its own word that it has no such schema is an answer. Nothing of an answer is kept
-or followed before it was checked (`registry_answers`), and references end.
-
-What a schema registry answers, checked before anything of it is used, followed or kept.
+The schema of an id is cached without expiry, versions of a subject for seconds. Every call ends within `patience`, with
+all requests for referenced schemas. Only a registry's own word that it has no such schema is an answer; nothing of an
+answer is used before it was checked, and references end.
 """
 
 from __future__ import annotations
@@ -241,11 +238,7 @@ class Registry:
         return newest_versions
 
     def check(self) -> None:
-        """Ask the registry something that costs nothing.
-
-        Raises:
-            SetupError: as `schema`.
-        """
+        """Ask the registry something that costs nothing. Raises SetupError: as `schema`."""
         self._get("/subjects?offset=0&limit=1", self._deadline())
 
     def _deadline(self) -> float:

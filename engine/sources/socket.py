@@ -1,9 +1,8 @@
 """Lines of text from a TCP server: for development.
 
-Spark's own socket source cannot continue from a checkpoint (its second start fails with offsets out of order, measured)
-and gives a bounded build nothing, because it looks before the first line can have come. This one counts its lines
-through builds, and its first look lasts `read_for`, or until the server closes the connection. Lines that were under
-way when a build was killed are lost: nobody can send them again.
+Spark's own socket source cannot continue from a checkpoint (measured) and looks before the first line can have come.
+This one counts its lines through builds, and its first look lasts `read_for`, or until the server closes. Lines that
+were under way when a build was killed are lost.
 """
 
 from __future__ import annotations
@@ -93,11 +92,7 @@ def script(spec: SourceSpec, *, stream: bool) -> list[str]:
 
 
 def read_batch(session: SparkSession, spec: SourceSpec, place: Place) -> DataFrame:
-    """The lines that come within `read_for`.
-
-    Raises:
-        RunError: `socket-unreachable`.
-    """
+    """The lines that come within `read_for`. Raises RunError: `socket-unreachable`."""
     lines = _Lines(_settings(spec))
     try:
         rows = lines.first()
@@ -131,7 +126,6 @@ class _Lines:
         return self.more(self._read_for)
 
     def more(self, seconds: float = 0.0) -> list[Line]:
-        """The lines that are there by now, or come within some seconds."""
         end = time.monotonic() + seconds
         lines: list[Line] = []
         while self._socket is not None:

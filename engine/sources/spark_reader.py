@@ -1,11 +1,7 @@
 """Any other reader of Spark: `format: spark.<its name>`, with a declared schema and `options`.
 
-The engine knows nothing of it: whether it can be read again, where it is, what a bad record is. Its jars come with
-the target (`spark: {conf: {spark.jars: ..}}`).
-
-The newest part of a source: enough to find its newest time, without reading all of it.
-
-The columns of a source as they are found: asked of a registry or of files, or seen in a sample of records.
+Its bad records, position and whether it can be re-read are not known. Its jars come with the target (`spark: {conf:
+{spark.jars: ..}}`). Also: the newest part of any source, and its columns from a registry, files or a sample.
 """
 
 from __future__ import annotations

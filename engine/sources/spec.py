@@ -1,11 +1,7 @@
-"""What a source is, and what a kind of source has to say and do.
+"""What a source is, and what a kind of source (one module, listed in `engine.sources.KINDS`) has to say and do.
 
-A kind is one module; `engine.sources.KINDS` lists them. Its frames have the declared columns, then `_metadata`
-(where the record came from), then `__bad`, which is NULL unless the record could not be read as declared.
-
-How many bad records of a source a build may take out before it is an error: `max_bad_records`.
-
-The time with which a stream begins.
+Its frames have the declared columns, then `_metadata` (where the record came from), then `__bad`, which is NULL unless
+the record could not be read as declared. Also: `max_bad_records`, and the time with which a stream begins.
 """
 
 from __future__ import annotations
@@ -137,15 +133,9 @@ def _none(name: str) -> Mapping[str, Any]:
 class Place:
     """Where sources are read: the project's folder, and what the target knows, rendered when it is asked for.
 
-    Attributes:
-        root: the project's folder.
-        connection: settings of a connection by name; secrets are in it.
-        registry: settings of a schema registry by name; secrets are in it.
-        settled: what a generation keeps of a source, by its name: a reader's schema; reading adds to it.
-        folders: which columns in names of folders a frame was made for, by source; reading adds to it.
-        catalog: of the target.
-        store: gives the login of object storage; None: the target has no `s3:`.
-        topics: what the plan of a build has asked of Kafka, by name of the source, so that the build need not ask.
+    `connection` and `registry` give settings by name, with secrets. Reading adds to what a generation keeps of a source
+    (settled: a reader's schema), and to which columns in folder names a frame was made for (`folders`). `store` gives
+    the login of object storage; None: no `s3:`. `topics`: what the plan of a build has asked of Kafka, by source.
     """
 
     root: Path
@@ -220,13 +210,9 @@ class Resumption:
 class Kind(Protocol):
     """A kind of source: a module with these names, and with TRAITS if it has more to say (`engine.sources.traits`).
 
-    Attributes:
-        FORMATS: values of `format:`.
-        KEYS: keys of its own, beside those of every source.
-        ONE_OF: keys of which at most one is said; a target that says one replaces the others.
-        MEANING: keys of which the rows depend; they are part of a model's fingerprint.
-        REPLAYABLE: a record that was read can be read again.
-        LISTED: it must be under `streams:`, or say `stream: false`.
+    ONE_OF: keys of which at most one is given; a target that gives one replaces the others. MEANING: keys on which the
+    rows depend, part of a model's fingerprint. REPLAYABLE: a record that was read can be read again. LISTED: it must be
+    under `streams:`, or say `stream: false`.
     """
 
     FORMATS: tuple[str, ...]

@@ -1,9 +1,6 @@
 """Traits of a kind of source, beside how it is read: others ask for them here, and not for its name.
 
-A kind is a module that `engine.sources` lists; its `TRAITS` has one record for each of its formats. What a record does
-not say has the answer of a kind of which nothing is known, as one of another package may be.
-
-What distinguishes a source in the checkpoint of a stream, from its declaration alone.
+`TRAITS` has a record for each format; the defaults are those of a kind of which nothing is known.
 """
 
 from __future__ import annotations
@@ -89,13 +86,9 @@ class KnownNow:
 class ChangeFeed:
     """What a source is whose records are changes of the rows of a table.
 
-    Attributes:
-        columns: those that it adds to the declared ones, as DDL.
-        key: the columns that identify a row; empty: rows are only added.
-        sequence_by: the columns that order the changes of a key.
-        changed_at: the column with the time of a change.
-        delete_when: SQL, true for a change that deletes its row; such a record has no columns beside the key.
-        exclude: the columns that a table of the rows does not have.
+    `columns` are added to the declared ones, as DDL. `key` identifies a row; empty: rows are only added. `sequence_by`
+    orders the changes of a key, `changed_at` has their time. `delete_when` is true for a change that deletes its row,
+    which has no columns beside the key. `exclude`: columns that a table of the rows does not have.
     """
 
     columns: str

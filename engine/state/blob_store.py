@@ -1,13 +1,8 @@
-"""What state asks of the place where it is kept: no more than an object store gives.
+"""What state asks of the place where it is kept: no more than an object store gives; also a bucket as such a place.
 
 Whole files are written, read, listed and removed; one that must not be there yet is created only if it is not. Nothing
-is renamed, appended to or locked. Keys are names joined by `/`. Spark's checkpoints are not written through this: Spark
-has its own file systems.
-
-Files of state in a bucket, through the AWS SDK for Python.
-
-Taken for granted: whoever reads or lists after a write sees it (S3 since 2020, and the stores that copy it), and
-`If-None-Match: *` on a PUT, by which of several that create an object one wins. Nothing is renamed.
+is renamed, appended to or locked. Spark's checkpoints have Spark's own file systems. A bucket must show writes to who
+reads or lists after them, and honour `If-None-Match: *` on a PUT (S3, and the stores that copy it).
 """
 
 from __future__ import annotations
@@ -211,10 +206,7 @@ class S3Store:
             self.client().put_object(Bucket=self.bucket, Key=key, **summed(content))
 
     def put_if_absent(self, key: str, content: bytes) -> bool:
-        """See `engine.state.blob_store.Store`.
-
-        A request whose answer was lost is repeated by the client, and then finds what it made itself.
-        """
+        """See `Store`; a request whose answer was lost is repeated, and finds its own object."""
         from botocore.exceptions import ClientError
 
         with s3_errors(f"{self.uri}/{key}"):

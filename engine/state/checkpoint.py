@@ -1,19 +1,13 @@
 """Reading Spark's checkpoint: the query's id, and which micro-batches were started and committed.
 
-Formats: `metadata` is one line of JSON with the id; `offsets/<n>` is written before batch n and holds a
-version line, a line of JSON about the batch and one line per source; `commits/<n>` is written after it
-(Spark classes OffsetSeqLog and CommitLog).
+`metadata` is one line of JSON with the id; `offsets/<n>` is written before batch n (a version line, JSON about the
+batch, one line per source), `commits/<n>` after it (Spark classes OffsetSeqLog and CommitLog).
 
-What is recorded of `offsets/<n>` outside of the checkpoint: in the commit of the micro-batch and in model.json.
+The commit of a micro-batch and model.json record digests of `offsets/<n>`: Spark believes whatever that says when a
+batch comes again, and a changed digit is records read twice, or never (measured, Spark 4.1.4).
 
-A micro-batch that comes again must be the one that was committed. Spark takes for that whatever `offsets/<n>` says: a
-digit that a disk or a person changed is records that are read twice, or never (measured, Spark 4.1.4).
-
-A checkpoint whose newest logs a crash of the machine cut off, found before Spark is asked.
-
-Spark writes its logs beside and moves them into place, so that a killed process leaves whole files; a machine that
-lost power, or a copy of a folder that was not finished, leaves others. Spark then says "Incomplete log file", or that
-several queries use the checkpoint where only the checksum of a file is left (both measured, Spark 4.1).
+A machine that lost power, or a half-copied folder, leaves cut-off logs; Spark then says "Incomplete log file", or that
+several queries use the checkpoint (both measured): they are found before Spark is asked.
 """
 
 from __future__ import annotations
@@ -90,7 +84,7 @@ def last_committed(checkpoint: StatePath) -> int | None:
 
 
 def standing(checkpoint: StatePath) -> list[dict[str, Any]]:
-    """Where each source is: what is before it was read and committed, what is behind it may come (again).
+    """Return where each source is: what is before it was read and committed, what is behind it may come (again).
 
     A first batch that was started and not committed comes again from where its sources began.
     """

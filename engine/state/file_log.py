@@ -1,9 +1,8 @@
 """Spark's log of the files that a stream was given: `sources/<n>/<entry>` in its checkpoint.
 
-An entry is a version line and one line of JSON a file, with its path as an encoded URI and its modification time; it
-is written when the files are listed, before the micro-batch that reads them begins. Every tenth entry is called
-`<entry>.compact` and holds all files up to it (Spark class FileStreamSourceLog). A micro-batch says in
-`offsets/<batch>` up to which entry it reads.
+An entry, written before the micro-batch that reads it, is a version line and a line of JSON a file: its path as an
+encoded URI and its time. Every tenth is `<entry>.compact` and holds all files so far (FileStreamSourceLog).
+`offsets/<batch>` says up to which entry a micro-batch reads.
 """
 
 from __future__ import annotations

@@ -1,13 +1,10 @@
 """Where the sources of a checkpoint begin, as Spark fixed it before the first micro-batch.
 
-Kafka, the clock and others note it in `sources/<n>/0`, once: a query that starts over such a folder begins there
-again, whatever its options say by then (measured, Spark 4.1.4). Files are noted there too, but as a log of what was
-listed, and tables in `sources/<n>/offsets`: these two find their beginning again.
+Kafka, the clock and others note it in `sources/<n>/0`, once, whatever the options say later (measured, Spark 4.1.4).
+Files are logged there, and tables are in `sources/<n>/offsets`: these find their beginning again.
 
-Moving a stream of tables past commits that bring it no rows, in Spark's checkpoint.
-
-A stream stops at the last commit that had rows for it, and cannot start once that snapshot has expired (measured,
-Iceberg 1.12.0). Where everything between two snapshots was read, the offset of the later one means the same.
+A stream of a table stops at the last commit with rows for it, and cannot start once that has expired (measured, Iceberg
+1.12.0): where everything up to a later snapshot was read, it is moved there.
 """
 
 from __future__ import annotations

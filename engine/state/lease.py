@@ -1,14 +1,12 @@
 """One writer a table where no operating system can lock: a lease in a store, by conditional create alone.
 
-A lease is the file `<table>/lock/<n>`; the highest number counts. It is taken by creating the next number, so of those
-that see a lease run out one wins. Whoever holds leases renews one file for all of them, `.runs/<owner>`, and removes it
-in the end: a lease whose file is gone was released. A file that is not renewed for a minute is that of a run that is
-gone. No clocks of two machines are compared: how old the file is says the store, or it is watched.
+A lease is the file `<table>/lock/<n>`; the highest counts, and creating the next number takes it. A holder renews one
+file for all its leases, `.runs/<owner>`, and removes it in the end: a lease whose file is missing was released, one
+whose file is a minute old has lost its holder. No clocks of two machines are compared: the store reports the age, or it
+is watched.
 
-A holder that was stopped for longer than that (suspended, cut off) finds a higher number when it reads the lease
-again, before each commit. What could happen between that and the commit is the table's affair: see
-`engine.lake.fencing`. Who takes over owes the table a fence; `fenced` in the lease says whether it was paid, so that a
-debt is not forgotten by those who come later.
+A holder that was stopped for longer finds a higher number before its next commit; for the moment between see
+`engine.lake.fencing`. Who takes over owes the table a fence; `fenced` says whether it was paid.
 """
 
 from __future__ import annotations

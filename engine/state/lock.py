@@ -1,14 +1,8 @@
 """One writer a table: an OS lock that the driver's JVM inherits, or a lease where state is in a bucket.
 
-The lock of the operating system is flock(2) on an open file description. The JVM gets the same description, so the
-lock is free only when both processes are gone: a JVM outlives a killed Python by some seconds (measured: 2) and may
-still commit in that time.
-
-Locks for a JVM that was started before they were taken.
-
-A JVM inherits the locks of its run when it starts (`lock`). One that lives longer than a run cannot: for each run a
-shell of two lines inherits them instead. It lets go when the run has ended; if the process that runs is killed, it
-holds them until the JVM is gone, which may still commit.
+flock(2) is on an open file description, which the JVM gets too: it outlives a killed Python by some seconds (measured:
+2) and may commit in that time. For a JVM that was started before, a shell of two lines inherits the locks: it lets go
+when the run has ended, or, if the process is killed, when the JVM is gone.
 """
 
 from __future__ import annotations

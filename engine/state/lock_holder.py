@@ -18,8 +18,7 @@ from engine.errors import StateError
 class LockHolder:
     """A process that holds a lock, as its record says; any of it may be missing.
 
-    Attributes:
-        record: the record as it was read.
+    `record`: the record as it was read.
     """
 
     record: Mapping[str, Any]
@@ -60,11 +59,7 @@ class LockHolder:
 
 
 class TableLockedError(StateError):
-    """`table-locked`.
-
-    Attributes:
-        holder: who holds the lock; None: not known.
-    """
+    """The error `table-locked`; `holder` None: not known who holds the lock."""
 
     holder: LockHolder | None = None
 

@@ -46,39 +46,25 @@ class Phase(StrEnum):
 class ModelState:
     """The content of model.json.
 
-    Attributes:
-        table: full name of the Iceberg table or view.
-        generation: number of the checkpoint, from 1.
-        generation_id: random, and in the markers of its commits.
-        phase: `published` when the table exists and belongs to this generation; before that `building`, or `staged`
-            if it is whole and waits for its tests.
-        uuid: the table's UUID; a table that is dropped and recreated has another one.
-        fingerprint: of the query that wrote last.
-        query_id: Spark's id of the streaming query, kept in its checkpoint too.
-        batch: id of the last micro-batch that ended, with or without rows.
-        snapshot: the last snapshot the model wrote.
-        ends: of the last micro-batches, the digests that `offsets/<n>` may have (`engine.state.checkpoint`).
-        inputs: for batch tables, what was read (see `engine.runtime.run_batch`).
-        pinned: for batch tables, `inputs` were the same before and after the rows were computed, so that they are what
-            was read.
-        starts: for streams of tables, where each begins (see `engine.sources.iceberg.Start`), by node.
-        sources: for streams of sources, what each gave to be remembered (see `engine.sources.spec.Resumption`).
-        begin: of a checkpoint that was reset, from which time on its sources are read (`at`, milliseconds since 1970;
-            None: from the first record), and the last micro-batch that read files older than that to skip them
-            (`past`; -1: there was none; left out: not all of them are read yet); empty: as they are declared.
-        settled: by source, what the first build of the generation pinned (see `engine.sources.spec.Place`).
-        remembers: after a reset, the query that began the table's rows, for which its deleted keys are remembered.
-        event_times: by input of a query with several watermarks, its newest event time and when that came.
-        made: of a batch table or view, what it was when it was written last, beside its rows (see
-            `engine.lake.table_facts`: `TableFacts.made`, `ViewFacts.made`); empty: not known.
-        extracts: of a history of full extracts, the files that were taken (`files`: modification time in milliseconds
-            by URI) and the time of the last one (`at`, microseconds since 1970); empty: it reads no files so.
-        columns: of the query that wrote last, as its table has them.
-        model: name of the model that wrote last.
-        environment: of the build that wrote last: `project`, `target` and `schema`, which is the target's own.
-        engine_version: that wrote last.
-        spark_version: that wrote last.
-        format: of the file (docs/how-to/upgrade.md); one of another format is not read.
+    `generation`: number of the checkpoint, from 1; `generation_id` is random, and in the markers of its commits.
+    `phase`: `published` when the table exists and belongs to this generation; before that `building`, or `staged` if it
+    is whole and waits for its tests. `fingerprint`: of the query that wrote last; `query_id`: Spark's, in its
+    checkpoint too. `batch`: the last micro-batch that ended, with or without rows; `ends`: digests that `offsets/<n>`
+    of the last ones may have. `snapshot`: the last that the model wrote.
+
+    `inputs`: of batch tables, what was read; `pinned`: that was the same before and after the rows were computed.
+    `starts`: of streams of tables, where each begins, by node (`engine.sources.iceberg.Start`); `sources`: what each
+    source gave to be remembered (`engine.sources.spec.Resumption`); settled: what the first build pinned, by source.
+
+    `begin`: of a reset checkpoint, from which time its sources are read (`at`, milliseconds since 1970; None: the first
+    record), and the last micro-batch that read older files to skip them (`past`; -1: none; left out: not all are read
+    yet). `remembers`: after a reset, the query that began the rows, for which deleted keys are remembered.
+    `event_times`: of a query with several watermarks, by input.
+
+    `made`: of a batch table or view, what it was when written, beside its rows (`TableFacts.made`, `ViewFacts.made`).
+    `extracts`: of a history of full extracts, the taken files (`files`: modification time in milliseconds by URI) and
+    the time of the last (`at`, microseconds since 1970). `environment`: `project`, `target` and `schema`, the target's
+    own. `format`: of the file (docs/how-to/upgrade.md); another one is not read.
     """
 
     table: str
@@ -173,10 +159,9 @@ class TableState:
         return tuple(sorted(n for n in candidates if not any(name.startswith(MODEL_FILE) for name in files[n])))
 
     def _model_files(self, number: int) -> list[str]:
-        """The names of what is model.json of a generation, the one that counts last.
+        """Return the names of what is model.json of a generation, the one that counts last.
 
-        Whoever holds a lease writes a file of its own, with the lease's number: a holder that was taken over may
-        still write its file, and nobody reads it.
+        Each lease has a file of its own: a holder that was taken over may still write, and nobody reads it.
         """
         names = self._store.list(f"{self.key}/{number}")
         return sorted((name for name in names if name.startswith(MODEL_FILE)), key=_lease_number)

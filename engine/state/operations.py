@@ -1,8 +1,7 @@
 """Operations on a table that were begun and not finished (`operation.json`), and the steps that carry one out.
 
-An operation is noted before anything of it is done, and ended when all of it is. Several may be open: a table that is
-being rebuilt can be refreshed, and dropped. After a kill the steps are carried out again from the first that is not
-noted as completed; the kill may have come between its effect and the note, so that an effect must do no harm twice.
+An operation is noted before anything of it is done, and ended when all is; several may be open. After a kill the steps
+are carried out from the first that is not noted as completed, so that an effect must do no harm twice.
 """
 
 from __future__ import annotations
@@ -42,9 +41,8 @@ class DroppedTable(msgspec.Struct, frozen=True):
 class Drop(_Operation, frozen=True):
     """A table goes with its state.
 
-    Attributes:
-        environment: of the build that wrote it last.
-        clone: it is dropped unless a clone of it is finished, whose first table has this name; empty: it is that one.
+    `environment`: of the build that wrote it last. `clone`: it is dropped unless a clone of it is finished, whose first
+    table has this name; empty: it is that one.
     """
 
     model: str = ""
@@ -54,14 +52,10 @@ class Drop(_Operation, frozen=True):
 
 
 class Refresh(_Operation, frozen=True):
-    """A full refresh of a table.
+    """A full refresh of a table, begun `at` (UTC), with the consequences that the user accepted.
 
-    Attributes:
-        at: when it was begun, UTC.
-        accept: the consequences that the user accepted (see `engine.plan.actions.refresh_checks`).
-        before: the generation of the table that is to be replaced; 0: there is none.
-        attempt: the last generation that was begun instead, whose number does not come again: a run on another machine
-            that was taken over may still be at it.
+    `before`: the generation to be replaced; 0: there is none. `attempt`: the last generation begun instead, whose
+    number does not come again: a run on another machine that was taken over may still be at it.
     """
 
     at: str = ""
@@ -204,10 +198,7 @@ def carry_out(
 ) -> None:
     """Carry out what is left of an operation on some tables, whose locks are held.
 
-    Args:
-        noted: where it is noted, in this order.
-        table: that its points name.
-        ends_in: where it is noted in the end, if the steps move that.
+    `noted`: where it is noted, in order; `ends_in`: in the end, if the steps move that.
     """
     for journal, operation in noted:
         journal.begin(operation)

@@ -23,9 +23,8 @@ from engine.state.object_path import ObjectPath
 class StatePath(Protocol):
     """A file or a folder of the state.
 
-    What is not there raises FileNotFoundError. Where `content` and `names_in` cannot look they raise StateError, and
-    nobody takes that for an empty folder. In a bucket everything else that fails raises StateError, never OSError: a
-    store that does not answer is not an empty one.
+    What is not there raises FileNotFoundError. Where `content` and `names_in` cannot look they raise StateError; in a
+    bucket everything else that fails does, too, never OSError.
     """
 
     @property

@@ -1,11 +1,9 @@
 """The folders of a generation that Spark writes, of which a run that took a lease over continues a copy.
 
-A machine that was suspended may wake up at any request: it would write files of the state over those of its successor,
-or remove what it takes for old. No condition of a store helps where a name must be overwritten, as Spark's names of
-state must when a micro-batch is repeated. So the successor copies what is committed into folders with the number of its
-lease, notes that they are whole, and removes the others. Whoever holds an earlier lease never looks at those.
-
-A run that ended, or whose lock is the operating system's, writes nothing any more: its folders are continued.
+A suspended machine may wake up and write over its successor's files, or remove them, and no condition of a store helps
+where Spark's names of state must be overwritten. So the successor copies what is committed into folders with the number
+of its lease, notes that they are whole, and removes the others. After an ended run, or a lock of the operating system,
+the folders are continued.
 """
 
 from __future__ import annotations
@@ -82,11 +80,9 @@ class _Copy:
     to: str
 
     def copy(self) -> bool:
-        """Copy it; False: something vanished meanwhile.
+        """Copy it, what Spark writes last first, so that nothing is missed; False: something vanished meanwhile.
 
-        What Spark writes last is listed first, so that a run that still writes leaves nothing out that was needed
-        before. What is behind the last committed micro-batch and the one that follows is left out: its files could be
-        from other offsets.
+        What is behind the micro-batch after the last committed one is left out: it could be from other offsets.
         """
         commits = self._below("commits")
         committed = max((number for name in commits if (number := _number(name)) is not None), default=-1)

@@ -33,9 +33,8 @@ _NUMBERS = count()
 class Shape:
     """The columns of an input as its source or table gives them.
 
-    Attributes:
-        origin: name and type of the fields of `_metadata`.
-        bad: it has the column that marks unreadable records, which no filter of the query passes.
+    `origin`: name and type of the fields of `_metadata`. `bad`: it has the column that marks unreadable records, which
+    no filter of the query passes.
     """
 
     columns: Columns

@@ -16,10 +16,9 @@ from engine.times import time_millis
 class StepMetrics(Metrics):
     """The numbers of one or all steps, without rows that a flush read or keeps in state; times in ms since 1970.
 
-    Attributes:
-        watermark: with which the next micro-batch begins; None: there is none yet.
-        times: for each micro-batch with event times: its watermark (None: none) and its earliest event time.
-        flushed: a flush has moved the watermark past every row.
+    `watermark`: with which the next micro-batch begins; None: there is none yet. `times`: for each micro-batch with
+    event times: its watermark (None: none) and its earliest event time. `flushed`: a flush has moved the watermark past
+    every row.
     """
 
     watermark: int | None = None

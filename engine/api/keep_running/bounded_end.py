@@ -1,8 +1,7 @@
 """The end of `engine start` in bounded time, whatever its threads wait for.
 
-Runs that are under way are asked to end, and a moment later Java is killed: a micro-batch that is cut off is repeated
-by the next run, exactly once, as after any kill. What still waits then (for a broker, a lock, a full compile) is left
-where it is, and the process ends.
+Runs are asked to end, and a moment later Java is killed: a micro-batch that is cut off is repeated by the next run,
+exactly once. What still waits then (a broker, a lock, a full compile) is left, and the process ends.
 """
 
 from __future__ import annotations

@@ -18,12 +18,9 @@ if TYPE_CHECKING:
 class ProjectEdit:
     """What an edit comes to.
 
-    Attributes:
-        rejected: why some nodes, or all, continue as they were; empty: the whole edit is used.
-        compiled: the project to use from now on; None: the one that is in use.
-        nodes: ids of what is kept running then.
-        changed: ids of nodes whose definition is another one.
-        unused: ids of nodes that continue as they were, although the project has another definition of them.
+    `rejected`: why some nodes, or all, continue as they were. `compiled`: the project to use from now on; None: the one
+    in use. `nodes` are kept running then; of these, `changed` have another definition, and `unused` continue with the
+    old one.
     """
 
     rejected: tuple[Diagnostic, ...]
@@ -36,8 +33,8 @@ class ProjectEdit:
 def read_edit(project: Project, selection: Selection, current: Compiled | None) -> ProjectEdit:
     """Compile and plan the project as it is on disk.
 
-    A model whose edit is rejected by its plan continues as it was, with what reads it; the other edits are used. If
-    that is not possible (it would read what is gone), or the project has errors, nothing of it is used.
+    A model whose edit its plan rejects continues as it was, with what reads it. If that is not possible, or the project
+    has errors, nothing of the edit is used.
     """
     try:
         compiled = project.compile()

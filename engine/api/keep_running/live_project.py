@@ -76,12 +76,9 @@ _MEMORY_SECONDS = 10.0
 class LiveOptions:
     """How a project is kept running.
 
-    Attributes:
-        turn_seconds: after which a turn ends between two micro-batches, although there is more to read.
-        reload: edits of the project are followed; else `reload` is called.
-        idle_seconds: without a turn after which Java is given back; None: never.
-        maintain_after: commits after which a table is maintained, in a quiet moment; 0: never.
-        java_memory: bytes above which Java is restarted between turns; None: it may grow as it likes.
+    `turn_seconds`: after which a turn ends between two micro-batches. `reload`: edits are followed; else `reload` is
+    called. `idle_seconds`: without a turn after which Java ends; None: never. `maintain_after`: commits after which a
+    table is maintained, in a quiet moment; 0: never. `java_memory`: bytes above which Java is restarted between turns.
     """
 
     threads: int = THREADS
@@ -96,9 +93,8 @@ class LiveOptions:
 class LiveProject:
     """A project that is kept running; `follow` returns when `stop` was called.
 
-    Attributes:
-        listeners: get each event, one at a time.
-        beat: when the thread that decides has turned last, by the monotonic clock.
+    `listeners`: get each event, one at a time. `beat`: when the thread that decides has turned last, by the monotonic
+    clock.
     """
 
     project: Project
@@ -177,7 +173,6 @@ class LiveProject:
 
     @property
     def compiled(self) -> Compiled | None:
-        """The project as it is used now; None: it does not run yet."""
         return self._compiled
 
     @property

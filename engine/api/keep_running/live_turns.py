@@ -49,10 +49,8 @@ _log = logging.getLogger("engine.api")
 class TurnContext:
     """What turns are made with.
 
-    Attributes:
-        seconds: after which a turn ends between two micro-batches.
-        emit: gets their events, from several threads.
-        committed: gets the id of a node whose rows can be read, from several threads, before its turn has ended.
+    `seconds`: after which a turn ends between two micro-batches. `emit`: gets their events, from several threads.
+    `committed`: gets the id of a node whose rows can be read, from several threads, before its turn has ended.
     """
 
     project: Project
@@ -72,12 +70,9 @@ class TurnContext:
 class EndedTurn:
     """How a turn ended.
 
-    Attributes:
-        more: it left input unread.
-        committed: its model wrote something that was not announced (`Workshop.committed`).
-        holder: the process that writes its table, so that the node is on standby; None: it is not.
-        locked: that process had the table during the turn; False: the turn found it free, and nothing to do.
-        is_shown: listeners know of the turn.
+    `more`: it left input unread. `committed`: its model wrote something that was not announced. `holder`: the process
+    that writes its table, so that the node is on standby; `locked`: it had the table during the turn (False: the turn
+    found it free, and nothing to do). `is_shown`: listeners know of the turn.
     """
 
     node: str
@@ -94,13 +89,10 @@ class EndedTurn:
 
 @dataclass(slots=True)
 class Standby:
-    """A turn of a node on standby: nobody hears of it before it has the table and something to do.
+    """A turn of a node on standby: listeners get no event before it has the table and something to do.
 
-    Attributes:
-        holder: the process that has the table, as far as is known.
-        begin: called before the first event that is heard, with whether the turn has the table.
-        withheld: events before that.
-        ended: whether events are heard.
+    `holder` has the table, as far as is known. `begin` is called before the first event, with whether the turn has the
+    table. `withheld`: events before that. `ended`: whether events are passed on.
     """
 
     holder: LockHolder

@@ -31,8 +31,7 @@ _STEP_SECONDS = 0.5
 class SourcePolls:
     """Looks at the sources of a project; topics in a thread of their own, as a broker may take its time.
 
-    Attributes:
-        arrived: gets the id of a source whose topics have moved, from another thread.
+    `arrived`: gets the id of a source whose topics have moved, from another thread.
     """
 
     place: Place
@@ -79,7 +78,6 @@ class SourcePolls:
         return changed_sources
 
     def close(self) -> None:
-        """End the thread."""
         if self._topics is not None:
             self._topics.close()
             self._topics = None

@@ -1,7 +1,6 @@
 """About how long a build takes: from the last runs of this user, which are kept in the cache of the project.
 
-Kept are seconds of the last builds of a model that had work to do, apart for those that began at the first row and
-those that continued with a checkpoint. A model of which nothing like that is known has no time.
+Builds with work count, apart for those from the first row and those that continued with a checkpoint.
 """
 
 from __future__ import annotations

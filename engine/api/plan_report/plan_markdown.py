@@ -33,10 +33,9 @@ UNKNOWN = (
 class UnplannedChanges:
     """What differs from an earlier manifest and is not an action of a build.
 
-    Attributes:
-        removed: names of models that are not in the project any more.
-        described: names of models that compute what they did, and of which other settings changed.
-        without_catalog: the plan comes from two manifests, and nothing that is deployed was looked at.
+    `removed`: names of models that are not in the project any more. `described`: names of models that compute what they
+    did, and of which other settings changed. `without_catalog`: the plan comes from two manifests, and nothing that is
+    deployed was looked at.
     """
 
     removed: tuple[str, ...] = ()

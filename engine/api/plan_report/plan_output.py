@@ -141,13 +141,7 @@ def plan_word(action: Action) -> str:
 
 
 def plan_summary(manifest: Manifest, plan: Plan, total: float | None = None) -> str:
-    """Return how many models have which action, how many tests run, and about how long all of it takes.
-
-    Args:
-        manifest: the compiled project.
-        plan: of it.
-        total: seconds; None: not known.
-    """
+    """Return how many models have which action, how many tests run, and how long all takes (`total` in seconds)."""
     counts: Counter[str] = Counter()
     tests = 0
     for action in plan.actions.values():

@@ -19,10 +19,8 @@ if TYPE_CHECKING:
 class TreePlace:
     """The place of a model.
 
-    Attributes:
-        above: id of the model below which it is; empty: it is a root.
-        depth: how many models are above it.
-        also: ids of the other models of the tree that it reads, at once or through models that are not in the tree.
+    `above`: id of the model below which it is; empty: it is a root. `depth`: how many models are above it. `also`: ids
+    of the other models of the tree that it reads, at once or through models that are not in the tree.
     """
 
     above: str = ""
@@ -39,10 +37,9 @@ _BRANCH, _LAST, _RAIL, _NONE = "├─ ", "└─ ", "│  ", "   "
 class TreeLine:
     """A line of a tree, in parts that may have colours of their own.
 
-    Attributes:
-        rail: what draws the tree, before the text and each of its further lines.
-        action: of a model, what becomes of it; empty: it is a line about a model.
-        label: the name of the model, or what the line is about; empty: as the line before.
+    `rail`: what draws the tree, before the text and each of its further lines. `action`: of a model, what becomes of
+    it; empty: it is a line about a model. `label`: the name of the model, or what the line is about; empty: as the line
+    before.
     """
 
     rail: str
@@ -55,10 +52,8 @@ class TreeLine:
 class TreeOptions:
     """What a tree shows.
 
-    Attributes:
-        diff: also what an edit changes of a model's settings and query.
-        unchanged: also the models that a build does nothing to.
-        about: seconds that the build of a model is likely to take, by its id.
+    `diff`: also what an edit changes of a model's settings and query. `unchanged`: also the models that a build does
+    nothing to. `about`: seconds that the build of a model is likely to take, by its id.
     """
 
     diff: bool = False

@@ -33,15 +33,7 @@ def backfill_rows(
 ) -> None:
     """Compute rows of a model again, after asking.
 
-    Args:
-        chosen: the shared options.
-        name: of the model.
-        times: the column, the first time, and the one behind the last.
-        most: rows of a commit, unless a day has more.
-        accept: consequences that are accepted.
-        log_format: of what is printed.
-        dry_run: print what would be replaced, and change nothing.
-        yes: do not ask.
+    `times`: the column, the first time, and the one behind the last. `most`: rows of a commit, unless a day has more.
 
     Raises:
         UsageError: there is no such model or range, or nobody can be asked.

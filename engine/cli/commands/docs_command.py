@@ -76,11 +76,7 @@ _SITE = "docs"
 
 
 def generate(settings: CommandSettings, compare: Path | None = None) -> bool:
-    """Write the artifacts and the site; False if the project has errors, which the site shows.
-
-    Args:
-        settings: the shared options.
-        compare: folder of an earlier manifest.json; the site shows what differs from it.
+    """Write the artifacts and the site, compared with an earlier manifest; False if the project has errors.
 
     Raises:
         UsageError: there is no manifest.json to compare with.
@@ -119,12 +115,7 @@ def write_page(settings: CommandSettings, result: Compiled, earlier_project: Pre
 
 
 def serve(settings: CommandSettings, port: int, *, reload: bool = True) -> None:
-    """Serve the written site on this machine until Ctrl-C.
-
-    Args:
-        chosen: the shared options.
-        port: 0: any free one.
-        reload: write the site again after edits and runs; its pages that are open load again.
+    """Serve the written site on this machine until Ctrl-C; `reload`: write it again after edits and runs.
 
     Raises:
         UsageError: there is no site, it is a link, or the port is taken.

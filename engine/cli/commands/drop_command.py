@@ -47,14 +47,7 @@ def list_orphans(settings: CommandSettings, output: str) -> None:
 def drop_tables(
     settings: CommandSettings, names: Sequence[str], accept: Sequence[str], log_format: str, *, yes: bool
 ) -> None:
-    """Remove tables with their state, quarantine and remembered deletes, after asking.
-
-    Args:
-        chosen: the shared options.
-        names: of models or tables; none: everything that this project and target have built.
-        accept: consequences to accept.
-        log_format: of what is printed.
-        yes: do not ask.
+    """Remove tables with their state, quarantine and remembered deletes, after asking; no names: all that were built.
 
     Raises:
         UsageError: a name means no table or several; nobody can be asked.

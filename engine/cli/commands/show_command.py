@@ -54,11 +54,7 @@ class PrintOptions:
 
 
 def read_sort(text: str | None) -> tuple[tuple[str, bool], ...]:
-    """Read `amount desc, id`.
-
-    Raises:
-        UsageError: it is something else.
-    """
+    """Read `amount desc, id`. Raises UsageError: it is something else."""
     columns = []
     for part in (text or "").split(",") if text else ():
         words = part.split()

@@ -97,12 +97,9 @@ def _command(lake_queries: LakeQueries, text: str) -> None:
 
 
 def statements(lines: Iterable[str | None]) -> Iterator[str]:
-    r"""Put lines together to statements.
+    r"""Put lines together to statements; None discards the one that was begun.
 
-    A statement ends with a semicolon at the end of a line, or with the input; `\d` and the like are a line.
-
-    Args:
-        lines: None discards those of the statement that was begun.
+    One ends with a semicolon at the end of a line, or with the input; `\d` and the like are a line.
     """
     statement_lines: list[str] = []
     for line in lines:

@@ -210,11 +210,7 @@ def _handlers(live: LiveProject) -> Mapping[str, Callable[[Mapping[str, Any]], N
 
 
 def _nodes(live: LiveProject, names: Any) -> list[str]:
-    """The ids of models by their names.
-
-    Raises:
-        UsageError: one of them is not kept running.
-    """
+    """The ids of models by their names. Raises UsageError: one of them is not kept running."""
     nodes_by_name = {node.partition(".")[2]: node for node in live.nodes if node.startswith("model.")}
     requested = [str(name) for name in names] if isinstance(names, list) else []
     for name in requested:

@@ -11,11 +11,7 @@ from engine.runtime.operations.held_state import HeldState, held_state
 
 
 def show_state(settings: CommandSettings, name: str, limit: int, output: str) -> None:
-    """Print what the query of a model holds.
-
-    Raises:
-        EngineError: there is no such model, or nothing to show.
-    """
+    """Print what the query of a model holds. Raises EngineError: there is no such model, or nothing to show."""
     with log_file(settings):
         result = compile_and_report(settings, warnings=Warnings.SELECTED)
         model = find_model(result.manifest, name)

@@ -64,15 +64,10 @@ _EXIT_SECONDS = 180.0
 
 
 def warm_up(*, force: bool = False, memory: str = "", background: bool = False) -> Path | None:
-    """Build the project in a session that writes the archive when it ends, unless there is a sound one.
+    """Build the project in a session that writes the archive when it ends; None: another process writes one.
 
-    Args:
-        force: write it again.
-        memory: of the drivers it is for; of 32 GB or more they need another archive.
-        background: take only what others leave, and nothing while another process writes an archive.
-
-    Returns:
-        The archive; None: another process writes one.
+    `force`: also over a sound one. `memory`: of the drivers it is for; 32 GB or more need another archive.
+    `background`: take only what others leave.
 
     Raises:
         EngineError: `class-archive`, or Java, jars or the session cannot be had.

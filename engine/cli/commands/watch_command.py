@@ -22,10 +22,7 @@ from engine.project.followed_files import FileFollower
 
 
 def watch_project(settings: CommandSettings, command: Command, selection: Selection, options: RunOptions) -> bool:
-    """Run what is selected, and what each edit affects, until Ctrl-C.
-
-    Returns:
-        False: something that ran last failed, or the project has errors.
+    """Run what is selected, and what each edit affects, until Ctrl-C; False: the last of it failed, or errors remain.
 
     Raises:
         EngineError: the first turn could not begin, for a reason that no edit of the project removes.

@@ -1,9 +1,7 @@
 """The last lines of a terminal, which show what a command is doing and are gone when it ends.
 
-Everything else that is printed goes above them (`above`, used by `engine.cli.console.safe_output`). They are drawn from
-the main thread when a command begins. Afterwards they move in one of two ways: by a timer of this process while the
-project is compiled, because compiling forks processes and starts fewer of them where there are threads; by a thread
-later. The module imports little: the first line appears before the command line is loaded.
+All else is printed above them (`above`). They move by a timer of this process while the project is compiled (forks are
+fewer where there are threads), later by a thread. The module imports little: the first line appears early.
 """
 
 from __future__ import annotations
@@ -50,11 +48,7 @@ def is_unicode() -> bool:
 
 
 class LiveArea:
-    """The lines of this process.
-
-    Attributes:
-        began: when the command did, on the monotonic clock; 0: there is nothing to show.
-    """
+    """The lines of this process. `began`: when the command did, on the monotonic clock; 0: there is nothing to show."""
 
     def __init__(self) -> None:
         self.began = 0.0

@@ -43,7 +43,6 @@ def turn_line(event: Event) -> str:
 
 
 def live_line(event: Event) -> str:
-    """Return the line of an event of `engine start`; empty: it has none."""
     text = ""
     match event:
         case LiveStarted():

@@ -37,8 +37,7 @@ _COUNTED = ("files", "offsets")
 class LiveProgress:
     """Follows the events of a command and draws what runs, on a terminal.
 
-    Events come from one thread at a time. The lines are drawn by another, and by a timer that interrupts the first:
-    what they read is replaced, never changed.
+    Another thread, or a timer that interrupts the first, draws: what they read is replaced, never changed.
     """
 
     def __init__(self) -> None:
@@ -94,7 +93,6 @@ class LiveProgress:
             AREA.by_thread(self.lines)
 
     def lines(self) -> Sequence[str]:
-        """Return the lines as they are now; empty: nothing is under way."""
         if self._step is not None:
             return (f"{spinner(AREA.began)} {_STEPS[self._step]}  {time.monotonic() - AREA.began:.0f}s",)
         # A copy: an event may come meanwhile.

@@ -340,9 +340,9 @@ def short_time(text: str) -> str:
 
 
 def collapse_repeated(diagnostics: Sequence[Diagnostic]) -> list[Diagnostic]:
-    """Findings of which one stands for all that say the same of other nodes, where there are many of them.
+    """Return findings of which one stands for all that say the same of other nodes, and one counts and names those.
 
-    Behind it is one that counts the others and names some; machines get each.
+    Machines get each.
     """
     same_findings: dict[tuple[str, ...], list[Diagnostic]] = defaultdict(list)
     for one in diagnostics:
@@ -364,11 +364,9 @@ def _key(diagnostic: Diagnostic) -> tuple[str, ...]:
 
 
 def hints_once(diagnostics: Sequence[Diagnostic], printed: dict[str, str]) -> Iterator[Diagnostic]:
-    """Findings of which each hint is given once: equal hints behind the last of those that follow each other.
+    """Yield findings with equal hints only behind the last of those that follow each other.
 
-    Args:
-        diagnostics: in the order in which they are printed.
-        shown: the hints given before, each with what it was given for; this function adds to it.
+    `printed`: hints given before, each with what it was given for; this function adds to it.
     """
     keys = [_hint_of(diagnostic) for diagnostic in diagnostics]
     for place, diagnostic in enumerate(diagnostics):

@@ -1,10 +1,7 @@
 r"""The one way out of a command: everything that is printed goes through `write` or `write_json`.
 
-What is printed holds names, messages and rows that somebody else wrote. Control characters and those that cannot be
-seen are written out (`\x1b`), so that none steers the terminal; commands to a CI system in a line of output are taken
-apart, so that none is obeyed; values of secrets are masked. Colours are the only sequences that stay, and only ours.
-
-Asking before something is done that cannot be undone.
+Control characters and those that cannot be seen are written out (`\x1b`), so that none steers the terminal; commands to
+a CI system are taken apart; values of secrets are masked. Colours, only ours, are the only sequences.
 """
 
 from __future__ import annotations
@@ -135,7 +132,6 @@ def _write_to_stream(text: str, *, error: bool, end: str) -> None:
 
 
 def _encodable(text: str, stream: Any) -> str:
-    """The text with what a stream's encoding does not have written out."""
     encoding = getattr(stream, "encoding", None) or "utf-8"
     return text if text.isascii() else text.encode(encoding, "backslashreplace").decode(encoding)
 
@@ -151,11 +147,7 @@ def _finite(value: Any) -> Any:
 
 
 def confirmed(command: str, question: str) -> bool:
-    """Ask a question; no answer is no.
-
-    Raises:
-        UsageError: there is no terminal.
-    """
+    """Ask a question; no answer is no. Raises UsageError: there is no terminal."""
     if not sys.stdin.isatty():
         message = f"{command} needs a confirmation, and there is no terminal to ask"
         raise UsageError("usage", message, "Add --yes to confirm.")

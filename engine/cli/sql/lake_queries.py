@@ -48,11 +48,7 @@ class LakeQueries:
         return {**model_tables, **{".".join(place): place for place in other_tables}}
 
     def columns(self, table: str) -> tuple[TableColumn, ...]:
-        """The columns of one of the tables, as stored.
-
-        Raises:
-            SetupError: it cannot be read.
-        """
+        """The columns of one of the tables, as stored. Raises SetupError: it cannot be read."""
         if table not in self._columns:
             self._columns[table] = self.lake.columns(*self.tables[table]) or ()
         return self._columns[table]
@@ -71,12 +67,7 @@ class LakeQueries:
             queries.close()
 
     def run(self, queries: DuckDBQueries, text: str, limit: int | None) -> QueryRows:
-        """Render and run one query.
-
-        Args:
-            queries: the database.
-            text: in DuckDB's dialect; it may use ref() and source().
-            limit: of rows that are given back; None: all.
+        """Render and run one query in DuckDB's dialect, which may use ref() and source().
 
         Raises:
             EngineError: it cannot be rendered, is not a query, or fails.
@@ -84,11 +75,7 @@ class LakeQueries:
         return queries.run(render_query(self.project, self.compiled, text, self._reference_sql), limit)
 
     def _reference_sql(self, kind: str, name: str) -> str:
-        """The name of a table in SQL.
-
-        Raises:
-            RunError: `sql-query`: it is not a stored table.
-        """
+        """The name of a table in SQL. Raises RunError: `sql-query`: it is not a stored table."""
         place = self._source(name) if kind == "source" else self._model(name)
         if isinstance(place, RunError):
             raise place

@@ -1,7 +1,7 @@
 """Nodes in the shape of dbt's manifest, version 12, so that the tools that read dbt's artifacts read ours.
 
-What dbt has no word for is in `config` (settings, in the words of a header) and under `meta.headrace`
-(what the compiler found out). Every function here is pure: the same node gives the same text.
+What dbt has no word for is in `config` (in the words of a header) and under `meta.headrace` (what the compiler found
+out).
 """
 
 from __future__ import annotations
@@ -158,7 +158,6 @@ def _exposure(exposure: Exposure, about: About) -> dict[str, Any]:
 
 
 def _sink(sink: Sink, about: About) -> dict[str, Any]:
-    """A sink in the form of dbt's exposures, of which it is one for other programs."""
     tags, meta = list(sink.tags), dict(sink.meta)
     own = {
         "connection": sink.connection, "table": sink.table, "key": list(sink.key), "columns": list(sink.columns),

@@ -19,12 +19,7 @@ SCHEMAS: Final = "schema"
 
 
 def write_schemas(folder: TargetFolder, before: Mapping[str, WrittenFiles]) -> WrittenFiles:
-    """Write the schemas to target/schema, unless they are there.
-
-    Args:
-        folder: target/.
-        before: what an earlier compilation wrote.
-    """
+    """Write the schemas to target/schema unless they are there; `before` is what an earlier compilation wrote."""
     with os.scandir(_KEYS) as entries:
         modules = [(entry.name, entry.stat()) for entry in entries if entry.name.endswith(".py")]
     stamps = sorted((name, stat.st_size, stat.st_mtime_ns) for name, stat in modules)

@@ -1,7 +1,4 @@
-"""A compiled model as JSON: what the cache keeps, and what one process sends another.
-
-Facts only, never trees: a tree is as slow to load as the text is to parse.
-"""
+"""A compiled model as JSON, for the cache and other processes: facts only, as a tree is as slow to load as to parse."""
 
 from __future__ import annotations
 
@@ -56,14 +53,10 @@ class Encoded:
 class CompiledEntry:
     """A compiled model and its tests.
 
-    Attributes:
-        given: what it gives to those that read it, as JSON.
-        nodes: the model, then its tests.
-        reads: ids of everything whose columns it was compiled against.
-        mentions: ids of everything else that its tests name.
-        env: digests of the environment variables that its templates read; "" for one that is not set.
-        certain: reading the same again would give the same.
-        repeatable: the same, and without an error, so that it can be used again on its own.
+    `given` is what it gives to those that read it, as JSON; `nodes` are the model, then its tests. `reads` are the ids
+    of everything whose columns it was compiled against, `mentions` of everything else that its tests name. `env` has
+    digests of the environment variables that its templates read, "" for one that is not set. `certain`: reading the
+    same again would give the same; `repeatable`: and without an error.
     """
 
     given: msgspec.Raw

@@ -1,7 +1,6 @@
 """The stream of a model as a PySpark script, for people who want to see what happens.
 
-It reads, watermarks, deduplicates and writes as the engine does, with Iceberg's own streaming sink instead of
-the engine's writer: no markers, no checks, no tests.
+It writes by Iceberg's own streaming sink instead of the engine's writer: no markers, no checks, no tests.
 """
 
 from __future__ import annotations

@@ -37,8 +37,8 @@ _EMPTY = (
 def write_artifacts(manifest: Manifest, folder: Path) -> None:
     """Write the manifest, the compiled SQL, each stream as a PySpark script and the schemas of editors below target/.
 
-    What is there as it was written is left alone. What an earlier compilation wrote and belongs to no model now is
-    removed, and nothing else. Commands that do this at the same time take turns.
+    Unchanged files are left alone; those of an earlier compilation that belong to no model now are removed. Commands
+    that do this at the same time take turns.
 
     Raises:
         ProjectError: `target-link`, `target-unwritable`.

@@ -31,7 +31,6 @@ def check_known_function(walk: Walk, name: str, node: exp.Expr, parts: Parts) ->
 
 
 def _check_two_arrays(walk: Walk, name: str, node: exp.Expr, parts: Parts) -> None:
-    """Two arrays whose elements meet."""
     type_mismatch.check_arguments(walk, name, node, parts)
     if len(parts) > 1:
         (_, left_value), (second, right_value) = parts[:2]

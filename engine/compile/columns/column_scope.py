@@ -21,16 +21,14 @@ NO_PLAN = SourcePlan(node=exp.Null(), open=True)
 class ColumnValue(Struct, frozen=True):
     """What is known of a value.
 
-    Attributes:
-        type: as Spark prints it, or None.
-        origins: node and column of what it comes from.
-        exact: it is its origin unchanged, so that a field of it is a field of the origin.
-        parts: the fields of a struct that the query itself makes.
-        window: the declared window whose start or end it is: `hour.start`.
-        certain: its type is declared or follows from what is; else it is what compile takes it to be.
-        named_at: what gave the column its name: the offset of an alias in the query, `window <name>`, or
-            `watermark <node>`; -1: what it comes from has the name.
-        id: of the column that it is; a new one where an expression, an alias or a reading makes a new column; 0: none.
+    `type` is as Spark prints it, or None; `origins` are the node and column of what it comes from. `exact`: it is its
+    origin unchanged, so that a field of it is a field of the origin. `parts`: the fields of a struct that the query
+    itself makes. `window`: the declared window whose start or end it is (`hour.start`). `certain`: its type is declared
+    or follows from what is.
+
+    `named_at` gave the column its name: the offset of an alias in the query, `window <name>`, or `watermark <node>`;
+    -1: what it comes from has the name. `id`: of the column that it is; new where an expression, an alias or a reading
+    makes a new column; 0: none.
     """
 
     type: str | None
@@ -59,14 +57,9 @@ class ScopeColumn(Struct, frozen=True):
 class OutputColumns:
     """What a query or an item of FROM gives.
 
-    Attributes:
-        columns: those that are known, in order.
-        open: there are others.
-        rest: the node that has the others, if it is one.
-        unknown_relation: it stands for something that does not exist, which is said elsewhere.
-        hidden: columns that a star leaves out.
-        is_input: it is an input, and no part of the query.
-        plan: the steps that make it.
+    `columns` are those that are known, in order; `open`: there are others, and `rest` is the node that has them, if it
+    is one. `unknown_relation`: it stands for something that does not exist, which is reported elsewhere. `hidden`:
+    columns that a star leaves out. `is_input`: it is an input, and no part of the query.
     """
 
     columns: list[ScopeColumn]
@@ -81,10 +74,8 @@ class OutputColumns:
 class GroupKey(Struct, frozen=True):
     """An expression of GROUP BY.
 
-    Attributes:
-        node: as it is written, without brackets; of ALL the item of the SELECT.
-        column: of the SELECT that it names by an alias, a place, or ALL.
-        always: no ROLLUP, CUBE or GROUPING SETS leaves it out.
+    `node` is as written, without brackets; of ALL the item of the SELECT. `column` is the one of the SELECT that it
+    names by an alias, a place, or ALL. `always`: no ROLLUP, CUBE or GROUPING SETS leaves it out.
     """
 
     node: exp.Expr
@@ -95,12 +86,8 @@ class GroupKey(Struct, frozen=True):
 class NameRef(Struct, frozen=True):
     """What a dotted name refers to.
 
-    Attributes:
-        ids: of the columns that it may be: none, one, or several if it is ambiguous.
-        name: of the column, in lower case.
-        path: the field in it; see `part_name`.
-        relation: the qualifier in lower case, or empty.
-        outer: it is a column of the SELECT around.
+    `ids`: of the columns that it may be; several if it is ambiguous. `name` and `relation` (the qualifier) are in lower
+    case. `path`: the field in it; see `part_name`. `outer`: it is a column of the SELECT around.
     """
 
     ids: tuple[int, ...]
@@ -123,13 +110,9 @@ class NameRef(Struct, frozen=True):
 class ResolvedName(Struct, frozen=True):
     """A dotted name that was looked up.
 
-    Attributes:
-        value: of the whole name.
-        columns: that its begin can mean.
-        parts_used: how many parts that took.
-        path: what is behind it; see `part_name`.
-        unknown: the ids of such columns, by name, if nobody knows whether there is one of this name.
-        outer: it was found in the SELECT around.
+    `value` is of the whole name; `columns` are those that its begin can mean, which took `parts_used` parts; `path` is
+    what is behind them (see `part_name`). `unknown`: the ids of such columns, by name, if nobody knows whether there is
+    one of this name. `outer`: it was found in the SELECT around.
     """
 
     value: ColumnValue
@@ -155,14 +138,12 @@ class ScopeRelation:
     _index: dict[str, list[ColumnValue]] | None = None
 
     def find(self, name: str) -> list[ColumnValue]:
-        """The columns of a name in lower case."""
         if self._index is None:
             self._index = index(self.output.columns)
         return self._index.get(name) or ([self.output.hidden[name]] if name in self.output.hidden else [])
 
 
 def index(columns: Iterable[ScopeColumn]) -> dict[str, list[ColumnValue]]:
-    """Values by name in lower case."""
     by_name: dict[str, list[ColumnValue]] = {}
     for column in columns:
         by_name.setdefault(column.name.lower(), []).append(column.value)
@@ -183,20 +164,11 @@ class Missing(Exception):  # noqa: N818 - no error of ours, but an answer
 class ColumnScope:
     """The names of one SELECT.
 
-    Attributes:
-        ctes: what can be read by name.
-        outer: the SELECT around it, for subqueries that look out.
-        relations: what FROM reads.
-        columns: what a star gives.
-        computed: values under names that FROM does not have: declared windows, aliases of the SELECT.
-        aliases: those of the SELECT so far, while its list is read; Spark takes none of them in OVER.
-        results: columns of the SELECT that HAVING and ORDER BY see before those of FROM, while they are read.
-        variables: parameters of the lambda around.
-        quiet: names that are not found are not to be reported here.
-        outside: a column of the SELECT around it was used.
-        unknown: ids of columns that some of several relations may have, by name.
-        plan: the steps of what FROM reads, so far.
-        used_in_subqueries: ids of its columns that subqueries used.
+    `outer` is the SELECT around it, for subqueries that look out; `columns` are what a star gives. `computed`: values
+    under names that FROM does not have. `aliases`: those of the SELECT so far, while its list is read; Spark takes none
+    of them in OVER. `results`: columns of the SELECT that HAVING and ORDER BY see before those of FROM. `quiet`: names
+    that are not found are not to be reported here. `outside`: a column of the SELECT around it was used. `unknown`: ids
+    of columns that some of several relations may have, by name.
     """
 
     ctes: Mapping[str, Any]
@@ -298,7 +270,6 @@ class ColumnScope:
         return [r.output.hidden[name] for r in self.relations if name in r.output.hidden]
 
     def _qualified(self, parts: Sequence[str], lower: list[str]) -> tuple[list[ColumnValue], int]:
-        """The columns that `alias.column`, or `schema.alias.column`, can mean, and the parts that took."""
         # Every relation has an alias in what runs, so that no catalog or schema can be before it.
         for at in range(min(len(parts) - 1, 1)):
             for relation in self.relations:
@@ -355,7 +326,6 @@ def _ambiguous_value(values: list[ColumnValue]) -> ColumnValue:
 
 
 def origins(values: Iterable[ColumnValue]) -> tuple[Place, ...]:
-    """All origins once, in order."""
     if isinstance(values, list) and len(values) == 1:
         return values[0].origins  # type: ignore[no-any-return]
     return tuple(dict.fromkeys(place for value in values for place in value.origins))

@@ -39,13 +39,7 @@ def columns_named(sql: str) -> set[str]:
 
 
 def projections(text: str, places: Sequence[ItemPlace], tree: exp.Expr) -> list[str]:
-    """Return the text of each item of the SELECT that names a query's columns, without aliases; empty if not known.
-
-    Args:
-        text: that was parsed.
-        places: of the items in it.
-        tree: of it.
-    """
+    """Return the text of each item of the SELECT that names a query's columns, without aliases; empty if not known."""
     select = first_select(tree)
     items = select.expressions if select is not None else ()
     if len(places) != len(items):
@@ -60,14 +54,7 @@ def _item_without_alias(text: str, place: ItemPlace, item: exp.Expr) -> str:
 
 
 def starts(text: str, places: Sequence[ItemPlace], tree: exp.Expr, names: list[str]) -> list[int]:
-    """Return where the item is that gives each column of a query; that of the query where it is not known.
-
-    Args:
-        text: that was parsed.
-        places: of the items in it.
-        tree: of it.
-        names: of the columns, in order.
-    """
+    """Return the offset of the item that gives each column of a query; that of the query where it is not known."""
     select = first_select(tree)
     if select is None or len(places) != len(select.expressions):
         begin = len(text) - len(text.lstrip())

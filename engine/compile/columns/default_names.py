@@ -29,7 +29,6 @@ class _UnsureError(Exception):
 
 
 def column_name(walk: Walk, node: exp.Expr, scope: ColumnScope) -> tuple[str, bool]:
-    """The name of an item of SELECT, and whether it is sure."""
     if isinstance(node, exp.Alias):
         return node.alias, True
     if isinstance(node, exp.Column):
@@ -82,8 +81,6 @@ def _unqualified(names: list[exp.Identifier], scope: ColumnScope) -> list[exp.Id
 
 
 class _Printer:
-    """Prints expressions as Spark does, as far as that is simple."""
-
     def __init__(self, walk: Walk, scope: ColumnScope) -> None:
         self.walk = walk
         self.scope = scope

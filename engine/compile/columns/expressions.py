@@ -71,7 +71,6 @@ _PASSING = {
 
 
 def value(walk: Walk, node: exp.Expr, scope: ColumnScope) -> ColumnValue:
-    """What is known of the value of an expression."""
     handler = _HANDLERS.get(type(node))
     if handler is not None:
         result = handler(walk, node, scope)
@@ -117,7 +116,6 @@ def _made_of(node: exp.Expr) -> Iterator[exp.Expr]:
 
 
 def values(walk: Walk, nodes: Sequence[exp.Expr], scope: ColumnScope) -> list[ColumnValue]:
-    """The same for several."""
     return [value(walk, node, scope) for node in nodes]
 
 
@@ -393,7 +391,6 @@ def _scalar(walk: Walk, node: exp.Expr, scope: ColumnScope) -> ColumnValue:
 
 
 def _only_column(output: OutputColumns) -> ColumnValue:
-    """The one column of a subquery."""
     if output.open or len(output.columns) != 1:
         return ColumnValue(None, origins([column.value for column in output.columns]))
     only = output.columns[0].value
@@ -483,7 +480,6 @@ def _distinct(walk: Walk, node: exp.Expr, scope: ColumnScope) -> ColumnValue:
 
 
 def _ordered_argument(walk: Walk, node: exp.Expr, scope: ColumnScope) -> ColumnValue:
-    """`array_agg(a order by b)`."""
     for part in node.expressions:
         by = part.this if isinstance(part, exp.Ordered) else part
         note_sort_key(walk, by, value(walk, by, scope), "sort", "ORDER BY")
@@ -530,13 +526,11 @@ def _value_over_window(walk: Walk, node: exp.Expr, scope: ColumnScope) -> Column
 
 
 def note_sort_key(walk: Walk, node: exp.Expr, computed: ColumnValue, how: str, clause: str) -> None:
-    """Note what is sorted by."""
     walk.influence(computed.origins, how)
     type_mismatch.check_sort_key(walk, node, computed, clause)
 
 
 def note_filter(walk: Walk, node: exp.Expr, scope: ColumnScope, how: str, clause: str) -> None:
-    """Note a condition that decides on rows."""
     computed = value(walk, node, scope)
     walk.influence(computed.origins, how)
     type_mismatch.check_condition(walk, node, computed, clause)
@@ -545,7 +539,6 @@ def note_filter(walk: Walk, node: exp.Expr, scope: ColumnScope, how: str, clause
 
 
 def _filter(walk: Walk, node: exp.Expr, scope: ColumnScope) -> ColumnValue:
-    """`sum(a) filter (where b)`."""
     inner = value(walk, node.this, scope)
     where = node.expression
     where = where.this if isinstance(where, exp.Where) else where
@@ -648,7 +641,6 @@ def _constant(type_: str) -> Callable[[Walk, exp.Expr, ColumnScope], ColumnValue
 
 
 def _time_added(walk: Walk, node: exp.Expr, scope: ColumnScope) -> ColumnValue:
-    """`timestampadd(hour, 1, ts)`."""
     operands = [value(walk, node.this, scope), value(walk, node.expression, scope)]
     type_mismatch.check_arguments(walk, "date_add", node, [(node.this, operands[0])])
     type_mismatch.check_arguments(walk, "ceil", node, [(node.expression, operands[1])])

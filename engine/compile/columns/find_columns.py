@@ -35,12 +35,8 @@ from engine.compile.streaming.query_plan.logical_plan import LogicalPlan, PlanTo
 class BoundQuery:
     """A query whose names and types have been found, once; what else is asked of it starts from here.
 
-    Attributes:
-        tree: of the query.
-        columns: what it gives, and where that comes from.
-        noted: what was found at each node of it.
-        named_at: what gives each of its columns its name, in their order.
-        plan: its steps; None: it is too large, or nested too deeply.
+    `noted` is what was found at each node; `named_at` what gives each column its name. `plan` None: too large, or
+    nested too deeply.
     """
 
     tree: exp.Expr
@@ -59,15 +55,11 @@ def bind(
     *,
     with_uses: bool = False,
 ) -> BoundQuery:
-    """Find what the names of a query mean, and the types of its expressions.
+    """Find what the names of a query mean, and the types of its expressions; the tree is only looked at.
 
-    Args:
-        tree: as `engine.compile.sql.parse.parse` gives it; it is only looked at.
-        inputs: by the name in the tree (`@ref flights`, `@source ops.departures`), of several parts joined by dots.
-        windows: the declared ones, by name.
-        text: the text that was parsed, to which the places in the tree belong.
-        items: where the items of the SELECT on the outside are; left out, no column has a text.
-        with_uses: somebody asks what each name refers to.
+    Inputs are keyed by the name in the tree (`@ref flights`, `@source ops.departures`), several parts joined by dots.
+    `items` are those of the SELECT on the outside: left out, no column has a text. `with_uses`: also note what each
+    name refers to.
     """
     walk = Walk(text, query, value, inputs, windows, uses={} if with_uses else None)
     output, columns = _columns(walk, tree, items)
@@ -87,7 +79,6 @@ def columns_of(
     windows: Mapping[str, TimeWindow],
     text: str,
 ) -> QueryColumns:
-    """The columns of a query; the arguments are those of `bind`."""
     return bind(tree, inputs, windows, text).columns
 
 

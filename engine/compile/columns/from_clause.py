@@ -81,7 +81,6 @@ def with_ctes(node: exp.Expr, ctes: Mapping[str, Cte], outer: ColumnScope | None
 
 
 def cte_output(walk: Walk, cte: Cte) -> OutputColumns:
-    """What a CTE gives."""
     if cte.output is not None:
         return cte.output
     body = cte.node.this
@@ -108,7 +107,6 @@ def cte_output(walk: Walk, cte: Cte) -> OutputColumns:
 
 
 def _reference(walk: Walk, node: exp.Expr, cte: Cte) -> OutputColumns:
-    """What a CTE gives where it is read."""
     output, name = with_new_ids(walk, cte_output(walk, cte)), cte.node.alias.lower()
     if cte.output is None:
         cte.recursive = True
@@ -129,7 +127,6 @@ def read_unread_ctes(walk: Walk, node: exp.Expr, ctes: Mapping[str, Any]) -> Non
 
 
 def with_alias_names(walk: Walk, output: OutputColumns, alias: exp.Expr | None) -> OutputColumns:
-    """The same under the names of `AS t(a, b)`."""
     names = alias.args.get("columns") if isinstance(alias, exp.TableAlias) else None
     if not names or alias is None:
         return output
@@ -151,13 +148,11 @@ def _alias_column(walk: Walk, identifier: exp.Identifier, value: ColumnValue) ->
 
 
 def with_new_ids(walk: Walk, output: OutputColumns) -> OutputColumns:
-    """The same columns where they are read once more."""
     columns = [with_fields(column, value=walk.renewed(column.value)) for column in output.columns]
     return replace(output, columns=columns)
 
 
 def read_from(walk: Walk, select: exp.Select, scope: ColumnScope) -> None:
-    """Fill a scope with what a SELECT reads."""
     start = select.args.get("from_")
     scope.plan = SourcePlan(node=select)
     if start is not None:

@@ -56,7 +56,6 @@ def source_plan(walk: Walk, node: exp.Expr, name: str, relation: InputColumns, o
 
 
 def plan_columns(columns: Sequence[ScopeColumn]) -> tuple[PlanColumn, ...]:
-    """Columns without marks."""
     return tuple(PlanColumn(column.value.id, column.name.lower()) for column in columns)
 
 
@@ -82,7 +81,6 @@ def under_names(
 
 
 def sample_plan(plan: LogicalPlan, sample: exp.Expr | None) -> LogicalPlan:
-    """A part of the rows."""
     if sample is None:
         return plan
     rows = sample.args.get("size") is not None and not sample.args.get("bucket_numerator")
@@ -91,7 +89,6 @@ def sample_plan(plan: LogicalPlan, sample: exp.Expr | None) -> LogicalPlan:
 
 
 def lateral_view(walk: Walk, scope: ColumnScope, view: exp.Expr, item: ColumnScope) -> LogicalPlan:
-    """LATERAL VIEW explode(..)."""
     plan = scope.plan
     if view.this is None or view.find(exp.Func) is None:
         # sqlglot reads `u lateral .n` as a LATERAL of nothing.
@@ -139,7 +136,6 @@ def join_plan(
 
 
 def join_kind(join: exp.Expr) -> str:
-    """Of a join: inner, left, right, full, semi or anti."""
     side, kind = (str(join.args.get(name) or "").lower() for name in ("side", "kind"))
     if kind in {"semi", "anti"}:
         return kind

@@ -56,7 +56,6 @@ def type_of_constant(name: str) -> str | None:
 
 
 def value_of_call(walk: Walk, name: str, node: exp.Expr, scope: ColumnScope) -> ColumnValue:
-    """What is known of the result of a function."""
     if name not in BUILTIN:
         _note_unknown_function(walk, name, node)
     elif name in _OF_TIMES:
@@ -96,7 +95,6 @@ def _check_unit(walk: Walk, name: str, node: exp.Expr) -> None:
 
 
 def _check_arguments(walk: Walk, name: str, node: exp.Expr, parts: list[tuple[exp.Expr, ColumnValue]]) -> None:
-    """Report arguments whose types do not fit."""
     if name in _ONE_TYPE:
         type_mismatch.check_common_type(walk, node, parts[_ONE_TYPE[name] :], f"{name}()")
     elif name in {"greatest", "least"}:
@@ -163,7 +161,6 @@ def _parameter_values(name: str, values: list[ColumnValue]) -> list[ColumnValue]
 
 
 def _higher_order(walk: Walk, name: str, arguments: Arguments, scope: ColumnScope) -> ColumnValue:
-    """A function that takes a function."""
     value_arguments = [a for a in arguments if not isinstance(a, exp.Lambda)]
     values = _values(walk, value_arguments, scope)
     if not values:
@@ -190,7 +187,6 @@ def _higher_order(walk: Walk, name: str, arguments: Arguments, scope: ColumnScop
 
 
 def _check_kept_type(walk: Walk, name: str, arguments: Arguments, start: ColumnValue, body: ColumnValue) -> None:
-    """Report a function that gives another type than it starts with."""
     kinds = {family(start.type), family(body.type)}
     if spark_types.nameless(start.type) != spark_types.nameless(body.type) and "" not in kinds:
         message = f"{name}() starts with {start.type}, but its function returns {body.type}"
@@ -396,7 +392,6 @@ def _have_different_types(one: str | None, two: str | None) -> bool:
 
 
 def generates(walk: Walk, node: exp.Expr) -> bool:
-    """Whether a function makes rows."""
     return walk.name_of(node).removesuffix("_outer") in _GENERATORS
 
 

@@ -125,7 +125,6 @@ def _has_order(window: exp.Expr | None) -> bool:
 
 
 def named_window(window: exp.Expr) -> exp.Expr | None:
-    """The window that an OVER names."""
     select = window.find_ancestor(exp.Select)
     windows = (select.args.get("windows") or ()) if select is not None else ()
     name = window.alias.lower()
@@ -158,12 +157,7 @@ def check_frame(
 ) -> None:
     """Report a frame (ROWS or RANGE BETWEEN ..) that the function or the order does not allow.
 
-    Args:
-        walk: of the query.
-        node: the function with its OVER.
-        spec: the frame, of the OVER or of the window that it names.
-        function: the name of it.
-        order: what the window is sorted by.
+    `spec` is the frame of the OVER or of the window that it names.
     """
     if spec is None:
         return

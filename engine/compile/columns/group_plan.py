@@ -46,7 +46,6 @@ class GroupedItem(Struct, frozen=True):
 def grouping_plan(
     plan: LogicalPlan, node: exp.Select, items: list[GroupedItem], values: ExpressionReader
 ) -> LogicalPlan:
-    """The aggregate of a SELECT, with its HAVING."""
     clause = node.args.get("group")
     keys = list(_keys(values.walk.groups.get(id(node), ()), items, values))
     _check_aliases(plan, keys, items, values)
@@ -125,7 +124,6 @@ def _key(node: exp.Expr, value: PlanValue) -> Key:
 
 
 def read_windows(node: exp.Select, values: ExpressionReader) -> None:
-    """Read the windows of a GROUP BY, so that the SELECT can name their columns."""
     clause = node.args.get("group")
     for call in clause.find_all(exp.Anonymous, exp.Column) if clause is not None else ():
         if values.declared(call) is None and isinstance(call, exp.Anonymous) and call.name.lower() in WINDOWS:
@@ -251,10 +249,7 @@ def _is_grouped_by_item(item: GroupedItem, keys: list[Key]) -> bool:
 def _ungrouped_beside_items(
     node: exp.Expr, ids: set[int], grouped: Iterable[exp.Expr], values: ExpressionReader
 ) -> Iterator[exp.Expr]:
-    """What is neither a key nor made of keys, nor the same as an expression of the SELECT that is.
-
-    What an expression is made of is compared as text, which costs time: only where it may matter.
-    """
+    """Yield what is neither a key nor made of keys, nor equal to an expression of the SELECT that is."""
     if next(_ungrouped(node, ids, set(), values), None) is not None:
         yield from _ungrouped(node, ids, {_comparable_text(one, values) for one in grouped}, values)
 
@@ -297,7 +292,6 @@ def _is_ungrouped(node: exp.Column, ids: set[int], texts: set[str], values: Expr
 
 
 def _comparable_text(node: exp.Expr, values: ExpressionReader) -> str:
-    """An expression to compare it with another one of the same SELECT."""
     return key_of(node, partial(_column_text, values))
 
 

@@ -28,7 +28,6 @@ def check_in_subquery(walk: Walk, node: exp.Expr, subquery: exp.Expr, output: Ou
 
 
 def check_scalar_subquery(walk: Walk, node: exp.Expr, output: OutputColumns) -> None:
-    """Report a subquery that stands for one value and gives several columns."""
     if not output.open and len(output.columns) != 1:
         message = f"a scalar subquery returns {_columns(len(output.columns))}"
         walk.fault(CODE, message, "Select one column, or struct(..) of them.", node)

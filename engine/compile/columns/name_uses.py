@@ -23,9 +23,7 @@ class UseKind(StrEnum):
 class NameUse:
     """A name in a query: begin and end (exclusive), and what it refers to.
 
-    Attributes:
-        named_at: what gave the name, as in `ColumnValue` and `ScopeRelation`.
-        origin: the node and column, of a column whose name no alias gives.
+    `named_at` as in `ColumnValue` and `ScopeRelation`; `origin`: node and column, where no alias gives the name.
     """
 
     start: int
@@ -58,13 +56,11 @@ def place_of(identifier: object) -> int:
 
 
 def note_alias(uses: Uses | None, identifier: object, kind: UseKind = UseKind.ALIAS) -> None:
-    """Note a name where the query gives it."""
     if uses is not None and isinstance(identifier, exp.Identifier):
         _note(uses, kind, identifier)
 
 
 def note_cte(uses: Uses | None, identifier: exp.Expr, named_at: int) -> None:
-    """Note the name of a CTE in FROM."""
     if uses is not None:
         _note(uses, UseKind.CTE, identifier, named_at)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from sqlglot import exp
 
@@ -27,7 +27,6 @@ _FIXED = {"tinyint", "smallint", "int", "integer", "bigint", "float", "double", 
 
 
 def pivot_output(walk: Walk, pivot: exp.Expr, scope: ColumnScope) -> OutputColumns:
-    """What a PIVOT or UNPIVOT makes of the columns of a scope."""
     open_ = scope.open
     alias = pivot.args.get("alias")
     if alias is not None and not pivot.args.get("unpivot"):
@@ -37,11 +36,13 @@ def pivot_output(walk: Walk, pivot: exp.Expr, scope: ColumnScope) -> OutputColum
         _unpivot_columns(walk, pivot, scope) if pivot.args.get("unpivot") else _pivot_columns(walk, pivot, scope)
     )
     rest = scope.relations[0].output.rest if open_ else None
-    return OutputColumns(columns, open_, rest, plan=_pivot_plan(walk, pivot, scope, columns))
+    plan_of = _unpivot_plan if pivot.args.get("unpivot") else _pivot_plan
+    ids = {column.name.lower(): column.value.id for column in columns}
+    return OutputColumns(columns, open_, rest, plan=plan_of(walk, pivot, scope, ids))
 
 
 def _pivot_columns(walk: Walk, pivot: exp.Expr, scope: ColumnScope) -> Iterator[ScopeColumn]:
-    fields = [field for field in pivot.args.get("fields") or () if isinstance(field, exp.In)]
+    fields = _fields(pivot)
     by = [walk.value(field.this, scope) for field in fields]
     results = [(*column_name(walk, call, scope), walk.value(call, scope)) for call in pivot.expressions]
     walk.influence(origins(by), "group")
@@ -92,13 +93,12 @@ def _value_name(item: exp.Expr) -> tuple[str, bool]:
 
 
 def _used_names(nodes: list[exp.Expr]) -> set[str]:
-    """The names of the columns that expressions use."""
     paths = (path(column)[0] for node in nodes for column in node.find_all(exp.Column))
     return {part.name.lower() for identifiers in paths for part in identifiers[:2]}
 
 
 def _unpivot_columns(walk: Walk, pivot: exp.Expr, scope: ColumnScope) -> Iterator[ScopeColumn]:
-    fields = [field for field in pivot.args.get("fields") or () if isinstance(field, exp.In)]
+    fields = _fields(pivot)
     items = [_bare(item) for field in fields for item in field.expressions]
     unpivoted_names = _used_names(items)
     yield from (column for column in scope.columns if column.name.lower() not in unpivoted_names)
@@ -123,30 +123,30 @@ def _parts(item: exp.Expr) -> list[exp.Expr]:
     )
 
 
-def _pivot_plan(walk: Walk, pivot: exp.Expr, scope: ColumnScope, output: Sequence[ScopeColumn]) -> LogicalPlan:
+def _unpivot_plan(walk: Walk, pivot: exp.Expr, scope: ColumnScope, ids: Mapping[str, int]) -> LogicalPlan:
+    plan, fields = scope.plan, _fields(pivot)
+    unpivoted_names = {c.name.lower() for field in fields for e in field.expressions for c in e.find_all(exp.Column)}
+    other_columns = tuple(c for c in plan.columns if c.name not in unpivoted_names)
+    refs = frozenset(c.id for c in plan.columns if c.name in unpivoted_names)
+    new = [e.name.lower() for e in (*pivot.expressions, *(field.this for field in fields)) if e.name]
+    generated_columns = _new_columns(walk, new, ids)
+    sources = tuple((c.id, refs) for c in generated_columns)
+    return Generate(
+        node=pivot,
+        columns=other_columns + generated_columns,
+        children=(plan,),
+        uses=refs,
+        renamed=sources,
+        open=plan.open,
+    )
+
+
+def _pivot_plan(walk: Walk, pivot: exp.Expr, scope: ColumnScope, ids: Mapping[str, int]) -> LogicalPlan:
     """PIVOT is a GROUP BY of all columns that it does not name, mostly in two aggregates."""
-    plan, ids = scope.plan, {column.name.lower(): column.value.id for column in output}
-    fields = [field for field in pivot.args.get("fields") or () if isinstance(field, exp.In)]
-    if pivot.args.get("unpivot"):
-        unpivoted_names = {
-            c.name.lower() for field in fields for e in field.expressions for c in e.find_all(exp.Column)
-        }
-        other_columns = tuple(c for c in plan.columns if c.name not in unpivoted_names)
-        refs = frozenset(c.id for c in plan.columns if c.name in unpivoted_names)
-        new = [e.name.lower() for e in (*pivot.expressions, *(field.this for field in fields)) if e.name]
-        generated_columns = tuple(PlanColumn(ids.get(name) or next(walk.ids), name) for name in new)
-        sources = tuple((c.id, refs) for c in generated_columns)
-        return Generate(
-            node=pivot,
-            columns=other_columns + generated_columns,
-            children=(plan,),
-            uses=refs,
-            renamed=sources,
-            open=plan.open,
-        )
+    plan = scope.plan
     values = reader(walk, scope, plan)
     aggregates = [values.value_of(e) for e in pivot.expressions]
-    by = [values.value_of(field.this) for field in fields]
+    by = [values.value_of(field.this) for field in _fields(pivot)]
     used_ids = NO_IDS.union(*(v.refs for v in (*aggregates, *by)))
     other_columns = tuple(c for c in plan.columns if c.id not in used_ids)
     keys = tuple(_key(c, pivot) for c in other_columns)
@@ -154,9 +154,7 @@ def _pivot_plan(walk: Walk, pivot: exp.Expr, scope: ColumnScope, output: Sequenc
     refs = NO_IDS.union(*(v.refs for v in aggregates))
     names = [identifier.name.lower() for identifier in pivot.args.get("columns") or ()]
     named_all = bool(names) and all(names)
-    results = tuple(
-        PlanColumn(ids.get(name) or next(walk.ids), name) for name in (names if named_all else [""] * len(aggregates))
-    )
+    results = _new_columns(walk, names if named_all else [""] * len(aggregates), ids)
     made_of = tuple((c.id, frozenset({c.id})) for c in other_columns + pivoted) + tuple((c.id, refs) for c in results)
     if all(v.type in _FIXED or v.type.startswith("decimal") for v in aggregates):
         plan = Aggregate(
@@ -176,6 +174,14 @@ def _pivot_plan(walk: Walk, pivot: exp.Expr, scope: ColumnScope, output: Sequenc
         uses=refs,
         open=plan.open or not named_all,
     )
+
+
+def _new_columns(walk: Walk, names: Sequence[str], ids: Mapping[str, int]) -> tuple[PlanColumn, ...]:
+    return tuple(PlanColumn(ids.get(name) or next(walk.ids), name) for name in names)
+
+
+def _fields(pivot: exp.Expr) -> list[exp.In]:
+    return [field for field in pivot.args.get("fields") or () if isinstance(field, exp.In)]
 
 
 def _key(column: PlanColumn, node: exp.Expr) -> Key:

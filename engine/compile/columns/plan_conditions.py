@@ -25,12 +25,9 @@ _KEEPS_NULL = (exp.Coalesce, exp.If, exp.Case, exp.Is, exp.Or, exp.NullSafeEQ, e
 
 
 def conditions(node: exp.Expr, values: ExpressionReader, *, on: bool = False) -> tuple[Condition, ...]:
-    """The conditions that AND connects.
+    """Return the conditions that AND connects.
 
-    Args:
-        node: all of them.
-        values: reads expressions.
-        on: they are those of ON, where a value that BETWEEN compares twice is computed once, below the join.
+    `on`: they are those of ON, where a value that BETWEEN compares twice is computed once, below the join.
     """
     split = _split(node, values)
     return tuple(replace(one, projected=_computes_between(one)) for one in split) if on else tuple(split)
@@ -141,7 +138,6 @@ def _side(node: exp.Expr, values: ExpressionReader) -> Side:
 
 
 def _rejects_null(node: exp.Expr) -> bool:
-    """Whether a row with NULL in a column of the condition does not pass."""
     if isinstance(node, exp.Not) and isinstance(node.this, exp.Is) and isinstance(node.this.expression, exp.Null):
         return True
     compares = isinstance(node, (exp.Predicate, exp.Between, exp.Like, exp.In)) or type(node) in _SIGNS
@@ -163,7 +159,6 @@ def _is_interval_difference(node: exp.Binary, values: ExpressionReader) -> bool:
 
 
 def _terms(node: exp.Expr, values: ExpressionReader, *, negative: bool = False) -> list[Term] | None:
-    """The summands, with their signs; None if the expression is something else."""
     result: list[Term] | None = None
     match node:
         case exp.Paren():

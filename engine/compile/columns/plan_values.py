@@ -47,15 +47,10 @@ _LITERAL = (exp.Literal, exp.Boolean, exp.Null, exp.Interval)
 class PlanValue(Struct, frozen=True):
     """What an expression is.
 
-    Attributes:
-        column: the column it is, if it is one and nothing else.
-        inherits: what an alias on it takes the marks from (also a field of a struct, which is not a column).
-        refs: ids of the columns it uses.
-        type: Spark's name, or empty.
-        fields: of a struct it builds.
-        constant: it uses no column.
-        watermark_lost_at: the part that makes something else of a watermarked column.
-        alias: it uses an alias further left in the same SELECT.
+    `column`: the column it is, if it is one and nothing else. `inherits`: what an alias on it takes the marks from
+    (also a field of a struct, which is not a column). `refs`: ids of the columns it uses. `fields`: of a struct it
+    builds. `watermark_lost_at`: the part that makes something else of a watermarked column. `alias`: it uses an alias
+    further left.
     """
 
     column: PlanColumn | None = None
@@ -72,14 +67,9 @@ class PlanValue(Struct, frozen=True):
 class StepExpressions:
     """What the expressions of one step of the query hold.
 
-    Attributes:
-        windows: the struct column of each window function, by what makes it equal to another.
-        times: the column of each window_time().
-        computed_columns: those columns with what they use.
-        aggregates, distinct, collects, over: the calls.
-        generates: a function makes several rows of one.
-        correlated: subqueries that use columns of this step.
-        domains: subqueries that Spark computes by grouping this step's rows by the columns they use of it.
+    `windows` has the struct column of each window function by what makes it equal to another, `times` the column of
+    each window_time(), `computed_columns` those with what they use. `correlated`: subqueries that use columns of this
+    step; `domains`: those that Spark computes by grouping this step's rows by the columns they use.
     """
 
     windows: dict[tuple[object, ...], PlanColumn] = field(default_factory=dict)
@@ -98,12 +88,8 @@ class StepExpressions:
 class ExpressionReader:
     """Reads the expressions of one step; each part of the tree is read once.
 
-    Attributes:
-        walk: what names refer to; what the reader finds is noted there for the whole query.
-        scope: the names of the SELECT.
-        columns: what FROM reads, and what the step made itself (windows, aliases further left in the SELECT), by id.
-        read: the ids of what FROM reads.
-        aliases: ids of the aliases.
+    What it finds is noted in `walk` for the whole query. `columns`, by id, has what FROM reads and what the step made
+    itself (windows, aliases further left in the SELECT); `read` has the ids of the former alone.
     """
 
     walk: Walk
@@ -115,7 +101,6 @@ class ExpressionReader:
     _values_by_node: dict[int, PlanValue] = field(default_factory=dict)
 
     def computed_ids(self) -> set[int]:
-        """The ids of the columns that the step made itself."""
         return {column.id for number, column in self.columns.items() if number not in self.read}
 
     def resolve(self, node: exp.Column) -> PlanName | None:
@@ -157,7 +142,6 @@ class ExpressionReader:
         )
 
     def value_of(self, node: exp.Expr) -> PlanValue:
-        """What an expression is."""
         read_before = self._values_by_node.get(id(node))
         if read_before is not None:
             return read_before
@@ -346,26 +330,7 @@ class ExpressionReader:
         )
 
     def _call(self, node: exp.Expr) -> PlanValue:
-        if isinstance(node, exp.Window):
-            self.step.over.append(node)
-        elif isinstance(node, GENERATORS):
-            self.step.generates = True
-        elif is_aggregate(node):
-            self._aggregate(node)
-        elif isinstance(node, (exp.Any, exp.All)) and isinstance(node.this, exp.Query):
-            message = f"Spark has no comparison with {node.key.upper()} of a subquery"
-            self._fault("sql-syntax", message, "Compare with max() or min() of it, or use IN.", node)
-        elif (
-            isinstance(node, exp.Anonymous)
-            and node.name.lower() == "monotonically_increasing_id"
-            and not _in_subquery(node)
-        ):
-            message = "monotonically_increasing_id() is not supported on streams"
-            self.walk.findings.append(
-                error(
-                    "monotonic-id-on-stream", message, "Use uuid(), or a hash of the columns that identify a row.", node
-                )
-            )
+        self._note_call(node)
         parts = [
             self.value_of(part)
             for part in node.iter_expressions()
@@ -382,6 +347,26 @@ class ExpressionReader:
         constant = isinstance(node, _LITERAL) or (bool(parts) and all(p.constant for p in parts))
         kind = self._type(node, [part.type for part in parts])
         return PlanValue(None, None, refs, kind, fields, constant, lost_at, any(part.alias for part in parts))
+
+    def _note_call(self, node: exp.Expr) -> None:
+        """Note what a call makes of its step, and what Spark rejects of it."""
+        if isinstance(node, exp.Window):
+            self.step.over.append(node)
+        elif isinstance(node, GENERATORS):
+            self.step.generates = True
+        elif is_aggregate(node):
+            self._aggregate(node)
+        elif isinstance(node, (exp.Any, exp.All)) and isinstance(node.this, exp.Query):
+            message = f"Spark has no comparison with {node.key.upper()} of a subquery"
+            self._fault("sql-syntax", message, "Compare with max() or min() of it, or use IN.", node)
+        elif (
+            isinstance(node, exp.Anonymous)
+            and node.name.lower() == "monotonically_increasing_id"
+            and not _in_subquery(node)
+        ):
+            message = "monotonically_increasing_id() is not supported on streams"
+            hint = "Use uuid(), or a hash of the columns that identify a row."
+            self._fault("monotonic-id-on-stream", message, hint, node)
 
     def _type(self, node: exp.Expr, parts: Sequence[str]) -> str:
         """The type of a call as the columns have it, with what streams ask beyond it: collations."""
@@ -432,13 +417,11 @@ def _watermark_lost_at(value: PlanValue) -> exp.Expr | None:
 
 
 def reader(walk: Walk, scope: ColumnScope, *plans: LogicalPlan) -> ExpressionReader:
-    """A reader of the expressions of one step over plans."""
     columns = {column.id: column for plan in plans for column in plan.columns}
     return ExpressionReader(walk, scope, columns, frozenset(columns))
 
 
 def _in_subquery(node: exp.Expr) -> bool:
-    """Whether it is in a subquery of an expression."""
     inner, above = node, node.parent
     while above is not None:
         listed = isinstance(above, exp.Select) and inner.arg_key == "expressions"
@@ -451,9 +434,7 @@ def _in_subquery(node: exp.Expr) -> bool:
 def path_of(plan_name: PlanName, *, certain: bool = False) -> Iterator[str]:
     """Yield the path into a column: a field of a struct as it is declared, the key of a map as it is written.
 
-    Args:
-        plan_name: the column, and the path as it is written.
-        certain: what is of no known type counts as it is written, not in any letter case.
+    Not `certain`: what is of no known type counts in any letter case.
     """
     type_ = spark_types.normal(plan_name.column.type)
     for name in plan_name.path:

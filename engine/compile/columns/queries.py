@@ -49,7 +49,6 @@ _BY_NAME = "union by name"
 
 
 def query(walk: Walk, node: exp.Expr, ctes: Mapping[str, Any], outer: ColumnScope | None) -> OutputColumns:
-    """Read a query."""
     ctes = with_ctes(node, ctes, outer)
     output = _query(walk, node, ctes, outer)
     if node.args.get("with_") is not None:
@@ -241,7 +240,6 @@ def _refer(walk: Walk, node: exp.Expr, name: str, output: OutputColumns) -> None
 
 
 def _with_assignment(walk: Walk, alias: exp.Expr, output: OutputColumns, scope: ColumnScope) -> OutputColumns:
-    """The columns with another value for one of them: `|> SET a = ..`."""
     name, value = alias.alias.lower(), walk.renewed(walk.value(alias, scope))
     if not output.open and not any(column.name.lower() == name for column in output.columns):
         missing = Missing(alias.alias, [column.name for column in output.columns], 0)
@@ -275,7 +273,6 @@ def _may_be_of(column: ScopeColumn, relation: ScopeRelation | None) -> bool:
 
 
 def _without_field(value: ColumnValue, names: list[str]) -> ColumnValue:
-    """A struct without one of its fields."""
     return ColumnValue(_type_without_field(value.type, names), value.origins)
 
 
@@ -450,7 +447,6 @@ def _sort_items(node: exp.Expr) -> Iterator[tuple[str, exp.Expr]]:
 
 
 def _check_position(walk: Walk, clause: str, item: exp.Expr, node: exp.Expr, output: OutputColumns) -> None:
-    """Report a position that no column has."""
     place, count = _position(item), len(output.columns)
     if output.open or clause == "distribute" or place is None:
         return
@@ -517,7 +513,6 @@ def _report_uneven(walk: Walk, node: exp.SetOperation, left_count: int, right_co
 def _check_common_types(
     walk: Walk, node: exp.SetOperation, left_output: OutputColumns, right_output: OutputColumns, *, by_name: bool
 ) -> None:
-    """Report columns of two sides that have no common type."""
     if left_output.open or right_output.open or by_name:
         return
     word = type(node).__name__.upper()
@@ -533,7 +528,6 @@ def _check_common_types(
 
 
 def _with_left_origins(column: ScopeColumn, like: ScopeColumn) -> ScopeColumn:
-    """The column with the origins of the left side only."""
     value = ColumnValue(column.value.type, like.value.origins, named_at=like.value.named_at, id=like.value.id)
     return ScopeColumn(column.name, value, column.named, column.item)
 

@@ -61,7 +61,6 @@ def select_plan(walk: Walk, node: exp.Select, scope: ColumnScope, output: Output
 def set_operation_plan(
     walk: Walk, node: exp.SetOperation, sides: tuple[LogicalPlan, LogicalPlan], output: OutputColumns
 ) -> LogicalPlan:
-    """A set operation."""
     columns, is_open = sides[0].columns, any(side.open for side in sides)
     if not isinstance(node, exp.Union):
         step_type = Except if isinstance(node, exp.Except) else Intersect

@@ -1,7 +1,4 @@
-"""Where Spark takes no subquery, mostly one that uses columns of the query around it.
-
-The source is its CheckAnalysis, and for UNION what was measured.
-"""
+"""Where Spark takes no subquery, by its CheckAnalysis (for UNION: measured); mostly one that uses outer columns."""
 
 from __future__ import annotations
 
@@ -51,10 +48,7 @@ def misplaced_subqueries(node: exp.Expr, *, correlated: bool) -> Iterator[QueryF
 def subqueries_over_union(
     plan: LogicalPlan, select: exp.Select, correlated: Iterable[exp.Query]
 ) -> Iterator[QueryFinding]:
-    """In the list of a SELECT that is right over a UNION ALL.
-
-    Spark moves the list below the union and makes the subquery twice with the same ids.
-    """
+    """Yield those in a SELECT right over a UNION ALL: Spark moves it below and makes them twice with the same ids."""
     while True:
         if isinstance(plan, With) or (isinstance(plan, Ref) and plan.definition is not None):
             (plan,) = executed_children(plan)

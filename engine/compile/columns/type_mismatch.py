@@ -1,7 +1,4 @@
-"""Types that do not fit: what Spark's analyser rejects of operators, conditions, functions and casts.
-
-Only what is certain is a fault: both types are known, and Spark was asked about their families (a test asks again).
-"""
+"""Types that do not fit: what Spark's analyser rejects; only certain types count, and a test asks Spark again."""
 
 from __future__ import annotations
 
@@ -79,7 +76,6 @@ def _check_moment(walk: Walk, node: exp.Expr, literal: exp.Expr, other: str) -> 
 
 
 def check_common_type(walk: Walk, node: exp.Expr, parts: Sequence[tuple[exp.Expr, ColumnValue]], place: str) -> None:
-    """Report values that have no common type."""
     typed_part: tuple[exp.Expr, ColumnValue] | None = None
     for part in parts:
         kind = family(part[1].type)
@@ -234,7 +230,6 @@ def check_same_kind(walk: Walk, node: exp.Expr, parts: Sequence[tuple[exp.Expr, 
 
 
 def check_arguments(walk: Walk, name: str, node: exp.Expr, parts: Sequence[tuple[exp.Expr, ColumnValue]]) -> None:
-    """Report arguments that a function does not take."""
     for (argument, value), word in zip(parts, TAKES.get(name, ()), strict=False):
         kind = family(value.type) or ("void" if value.type == "void" and word.endswith("!") else "")
         if not kind or word == "-":
@@ -272,7 +267,6 @@ def _hint_of_argument(word: str, kind: str, node: exp.Expr) -> str:
 
 
 def check_cast(walk: Walk, node: exp.Expr, source: str | None, target: str | None) -> None:
-    """Report a cast that Spark does not have."""
     ours, theirs = family(source), family(target)
     if not ours or not theirs or theirs not in _NO_CAST.get(ours, ()):
         return
@@ -308,7 +302,6 @@ _NO_CAST: dict[str, frozenset[str]] = {
 
 
 def check_sort_key(walk: Walk, node: exp.Expr, value: ColumnValue, where: str) -> None:
-    """Report values that have no order."""
     if value.type is not None and family(value.type) and not is_ordered(value.type):
         message = f"{where} cannot sort by {value.type}"
         walk.fault(CODE, message, "Sort by a field, key or element.", node, node)
@@ -333,7 +326,6 @@ def check_index(walk: Walk, node: exp.Expr, base: ColumnValue, key: exp.Expr, in
 
 
 def short_name(node: exp.Expr) -> str:
-    """A short name of an expression, for a message."""
     bare = node.unnest()
     if isinstance(bare, exp.Column):
         return str(bare.name)

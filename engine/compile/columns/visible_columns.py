@@ -63,8 +63,8 @@ def check_order_by_columns(walk: Walk, node: exp.Expr, output: OutputColumns, wo
 def check_unselected_keys(walk: Walk, select: exp.Select, output: OutputColumns, scope: ColumnScope) -> None:
     """Report keys that HAVING or ORDER BY uses and the SELECT does not give.
 
-    Measured: ORDER BY never sees them, but those that HAVING brought. HAVING sees them, unless a function is in it:
-    what Spark's parser makes an expression of at once (a cast, CASE, an operator) is none.
+    Measured: ORDER BY never sees them, but those that HAVING brought. HAVING sees them unless a function is in it; a
+    cast, CASE or an operator is none.
     """
     group, having = select.args["group"], select.args.get("having")
     sorts = [select.args[key] for key in _SORTS if select.args.get(key) is not None]

@@ -53,37 +53,15 @@ _KEPT = 20
 class Walk:
     """One reading of a query.
 
-    Attributes:
-        text: in which the nodes are.
-        query: reads a query inside the query.
-        evaluate: finds what is known of a value.
-        inputs: what can be read, by the name in the tree.
-        windows: the declared ones, by name.
-        influences: row-level lineage: the place and how.
-        unresolved: names that nothing has, by their place.
-        reasons: why something is not known.
-        faults: other faults, by their place.
-        passed_on: the declared windows of whose names a part of the query that a SELECT reads has columns, by the
-            identity of the SELECT.
-        types: of expressions, as far as they are known, by the identity of the node.
-        certain: the expressions, by the identity of the node, whose types are certain.
-        names: by the offset at which it begins, the end of each dotted name and what is known of it.
-        steps: what parts of the query give that have a name, by it in lower case: CTEs, subqueries, their aliases.
-        selects: what each SELECT gives, by the identity of the node.
-        uses: by offset, what each name in the query refers to; None: nobody asks.
-        unaliased: begin and end of the names that give a column its name without an alias.
-        refs: what each name refers to, by the identity of the node.
-        part_names: of names behind brackets and the fourth dot (`part_name`), by the identity of the identifier.
-        reads: the columns of each item of FROM, by the identity of the node.
-        definitions: the CTE that a table is, by the identity of the table.
-        timed: the declared windows whose time a SELECT has.
-        groups: the keys of each SELECT that groups, by the identity of the node.
-        plans: the steps of each subquery of an expression, by the identity of the node.
-        domains: correlated subqueries that group rows of a stream.
-        plan_names: the column of the plan that a name refers to, by the identity of the node.
-        column_expressions: the expression that makes a column, by the column's id.
-        window_calls: the calls that declared windows stand for, by the ids of their columns.
-        findings: faults that the rules of streams report, beside their own.
+    Mappings keyed by a node are keyed by its identity; offsets are those of `text`. What is not plain from the names:
+
+    `influences` is row-level lineage: the place and how. `passed_on` has, by SELECT, the declared windows of whose
+    names the query that it reads has columns. `certain`: the expressions whose types are certain. `steps`: what CTEs,
+    subqueries and their aliases give, by name in lower case. `uses` None: nobody asks. `unaliased`: begin and end of
+    the names that give a column its name without an alias. `part_names`: of names behind brackets and the fourth dot
+    (`part_name`). `timed`: the declared windows whose time a SELECT has. `domains`: correlated subqueries that group
+    rows of a stream. `window_calls`: the calls that declared windows stand for, by the ids of their columns.
+    `findings`: faults that the rules of streams report, beside their own.
     """
 
     text: str
@@ -143,11 +121,9 @@ class Walk:
             scope.outer.used_in_subqueries.add(ids[0])
 
     def value(self, node: exp.Expr, scope: ColumnScope) -> ColumnValue:
-        """What is known of an expression."""
         return self.evaluate(self, node, scope)
 
     def subquery(self, node: exp.Expr, scope: ColumnScope) -> OutputColumns:
-        """Read a query in an expression."""
         scope.used_in_subqueries = set()
         output = self.query(self, node, scope.ctes, scope)
         outer_ids = frozenset(scope.used_in_subqueries)
@@ -232,7 +208,6 @@ def _around(node: exp.Expr) -> int:
 
 
 def _in_order(node: exp.Expr) -> list[exp.Expr]:
-    """The nodes of an expression by their place."""
     return sorted(node.walk(), key=lambda part: part.meta.get("start", -1))
 
 

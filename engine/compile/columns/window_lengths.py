@@ -16,13 +16,7 @@ _WEEK = 604800
 
 
 def length_fault(node: exp.Anonymous, kind: str, lengths: Sequence[exp.Expr]) -> QueryFinding | None:
-    """What is wrong with the lengths of a window, if anything.
-
-    Args:
-        node: the call.
-        kind: `window` or `session`.
-        lengths: its arguments behind the time: size, slide and start, or the gap.
-    """
+    """Return what is wrong with the lengths of a `window` or `session`: its arguments behind the time."""
     wrong = next((length for length in lengths if is_no_interval(length)), None)
     if wrong is not None:
         message = f"'{wrong.name}' is not a length of time"
@@ -59,13 +53,7 @@ def _size_fault(node: exp.Anonymous, lengths: Sequence[float | None]) -> QueryFi
 
 
 def length_advice(node: exp.Anonymous, form: str, sizes: Sequence[float]) -> QueryFinding | None:
-    """A warning of a window that runs, and is seldom what was meant.
-
-    Args:
-        node: the call.
-        form: `tumbling`, `sliding` or `session`.
-        sizes: size, slide and start in seconds, as far as they are known.
-    """
+    """Return a warning of a window that runs and is seldom what was meant; `sizes` (size, slide, start) in seconds."""
     if form == "sliding" and len(sizes) > 1 and sizes[1] > 0 and sizes[0] / sizes[1] >= _MANY:
         message = f"each row is in {sizes[0] / sizes[1]:,.0f} windows, and is counted in every one"
         hint = "Make the slide longer, or the window shorter; the order is window(ts, size, slide)."

@@ -46,7 +46,6 @@ def _has_variable(section: Section, text: str) -> bool:
 
 
 def condition_fault(text: str) -> str:
-    """What is wrong with a condition; empty if nothing is."""
     if not is_expression(text):
         return "is not an SQL expression"
     tree = _tree(text)

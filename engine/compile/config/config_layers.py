@@ -1,6 +1,6 @@
-"""Where a model's settings come from: folder defaults of project.yml, the header, config().
+"""Where a model's settings come from: folder defaults (`+key` in `models:` of project.yml), the header, config().
 
-Folder defaults are `+key` in the `models:` tree; the project's own name is accepted as its first level.
+The project's own name is accepted as the first level of the tree.
 """
 
 from __future__ import annotations

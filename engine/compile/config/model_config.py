@@ -1,8 +1,8 @@
 """A model's settings, merged and checked.
 
-Precedence, weakest first: folder defaults from the outermost folder inwards, then the model's own header
-and config() together, which may not contradict each other. `tags` add up and `meta` merges by key. A folder
-default that does not fit a model's kind (an output mode for a view) is skipped.
+Precedence, weakest first: folder defaults from the outermost folder inwards, then header and config() together, which
+may not contradict each other. `tags` add up and `meta` merges by key. A folder default that does not fit a kind is
+skipped.
 """
 
 from __future__ import annotations
@@ -47,10 +47,8 @@ _DBT_MATERIALIZED = {
 class ModelConfig:
     """The merged settings of a model.
 
-    Attributes:
-        places: where each setting is; those of a stream as `streams.<name>.<key>`, of a column as
-            `columns.<name>` and `columns.<name>.type`.
-        named_columns: the columns that settings name, to be looked for in the SELECT.
+    `places`: where each setting is; `streams.<name>.<key>`, `columns.<name>` and `columns.<name>.type` among them.
+    `named_columns`: the columns that settings name, to be looked for in the SELECT.
     """
 
     materialized: Materialized

@@ -1,8 +1,7 @@
-"""Settings of Spark: those that change no row and no value of a table, and the defaults of SQL's others.
+"""Settings of Spark that change no row and no value of a table, and the defaults of SQL's others.
 
-Whatever is not listed as harmless counts: a setting that a later Spark, a connector or an extension brings is taken for
-one that changes rows until somebody has looked at it. What decides the order of rows alone, or how a sum of floats is
-rounded, changes nothing: no query may rely on either.
+Whatever is not listed as harmless counts as changing rows. What decides the order of rows alone, or how a sum of floats
+is rounded, changes nothing: no query may rely on either.
 """
 
 from __future__ import annotations

@@ -1,9 +1,4 @@
-"""Declared windows: their forms, and where a query uses them.
-
-A window resolves like a column. In the text it is replaced by Spark's own function; grouping by a part of
-it (`hour.start`, also by alias or position) groups by the whole window, since Spark keeps the watermark on
-the window only (measured: reference of streaming rules, "what counts as a watermarked grouping key").
-"""
+"""Declared windows: their forms, and where a query uses them; see `engine.compile.references.expand_windows`."""
 
 from __future__ import annotations
 

@@ -51,14 +51,10 @@ NOWHERE = Path(os.devnull) / "nowhere"
 class Catalog:
     """Where tables are registered.
 
-    Attributes:
-        name: in SQL, and of both clients: they see nothing of each other under different names.
-        path: the folder of a local catalog; of a server's the folder of the tables' files, where that is on this
-            machine.
-        keys: of a server's catalog, as Iceberg's documentation has them; placeholders stand for secrets.
-        objects: where the tables' files are in an object store: `s3://bucket/folder`; `s3://`: where a server has
-            them; empty: not in one.
-        store: how the object store is reached; None: the target has no `s3:`.
+    `name`: both clients see nothing of each other's tables under different names. `path`: the folder of a local
+    catalog; of a server's that of the tables' files, where it is on this machine. `keys`: of a server's catalog, as
+    Iceberg has them; placeholders stand for secrets. `objects`: `s3://bucket/folder`; `s3://`: where a server has them;
+    empty: none.
     """
 
     type: str
@@ -71,7 +67,7 @@ class Catalog:
     store: ObjectStoreConfig | None = field(default=None, repr=False, compare=False)
 
     def settings(self) -> Mapping[str, str]:
-        """The keys with secrets in them, which are masked in all texts from now on.
+        """Return the keys with secrets in them, which are masked in all texts from now on.
 
         Raises:
             ProjectError: `env-missing`, a secret is not set; `secret-untrusted`.

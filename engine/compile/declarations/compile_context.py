@@ -24,7 +24,7 @@ from engine.relations import Relation
 class CompileContext:
     """Target, names, macros and sources; `sandbox` knows the macros, `values` renders settings.
 
-    The tests that are listed for the sources are by the source's id; `sources_whole`: a source not found is none.
+    `sources_whole`: all source files could be read, so that a source not found is none.
     """
 
     project: LoadedProject

@@ -1,7 +1,4 @@
-"""Addresses in a target: what programs could read differently is a finding where it is written.
-
-They are checked as they are written, and once more when their templates are rendered.
-"""
+"""Addresses in a target: what programs could read differently is reported, before and after rendering."""
 
 from __future__ import annotations
 
@@ -76,13 +73,7 @@ def check_block(kind: str, part: Section, secrets: SecretSettings | None) -> Non
 
 
 def check_catalog(kind: str, part: Section, secrets: SecretSettings | None) -> None:
-    """Report the addresses of a catalog in the same way.
-
-    Args:
-        kind: of the catalog.
-        part: its block.
-        secrets: those of the target.
-    """
+    """Report the addresses of a catalog in the same way."""
     for key, value in part.mapping():
         if not isinstance(value.value, str):
             continue

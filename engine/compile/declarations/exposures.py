@@ -21,7 +21,6 @@ from engine.schema.exposure_keys import EXPOSURE, EXPOSURE_CONFIG, EXPOSURE_FILE
 def read_exposures(
     project: LoadedProject, nodes: Mapping[str, Node], values: ValueRenderer, diagnostics: list[Diagnostic]
 ) -> tuple[Exposure, ...]:
-    """All exposures of a project; what is wrong is added to `diagnostics`."""
     exposures: dict[str, Exposure] = {}
     for doc in project.exposures:
         top = values.rendered(Section.of_document(doc, diagnostics))

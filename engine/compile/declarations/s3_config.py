@@ -20,12 +20,7 @@ _SHOWN = ("endpoint", "region", "path_style_access")
 
 @dataclass(frozen=True, slots=True)
 class ObjectStoreConfig:
-    """The block of a target; placeholders stand for secrets.
-
-    Attributes:
-        keys: what is set, as texts.
-        secrets: those of the target.
-    """
+    """The `s3:` block of a target; placeholders stand for secrets."""
 
     keys: dict[str, str] = field(default_factory=dict, repr=False)
     secrets: SecretSettings | None = field(default=None, repr=False, compare=False)

@@ -32,7 +32,6 @@ def read_sinks(
     values: ValueRenderer,
     diagnostics: list[Diagnostic],
 ) -> tuple[Sink, ...]:
-    """All sinks of a project; what is wrong is added to `diagnostics`."""
     sinks: dict[str, Sink] = {}
     for item in _sink_sections(project, values, diagnostics):
         sink = _sink(item, project, target, nodes)
@@ -133,7 +132,6 @@ def _names(nodes: Mapping[str, Node]) -> Iterator[str]:
 
 
 def _destination(item: Section, target: Target) -> tuple[str, str]:
-    """The connection and the table; a text that is missing or wrong is reported."""
     to = item.child("to")
     if to is None:
         hint = "Write 'to: {connection: crm, table: public.orders}'."

@@ -50,7 +50,7 @@ class Late:
     values: ValueRenderer = field(repr=False)
 
     def __call__(self) -> Mapping[str, Any]:
-        """The settings, with secrets, which are masked in all texts from now on.
+        """Return the settings, with secrets, which are masked in all texts from now on.
 
         Raises:
             ProjectError: a variable is missing, a secret is misplaced, or the settings are not a mapping.
@@ -66,19 +66,11 @@ class Late:
         return ".".join(str(key) for key in self.part.path[2:])
 
     def gifts(self) -> tuple[Gift, ...]:
-        """What the block would give away; no secret is read.
-
-        Raises:
-            ProjectError: as above.
-        """
+        """Return what the block would give away, without reading a secret; raises as `__call__`."""
         return self.values.secrets.gifts(self._rendered(), self.name) if self.values.secrets else ()
 
     def masked(self) -> Mapping[str, Any]:
-        """The settings for people: no secret is read.
-
-        Raises:
-            ProjectError: as above.
-        """
+        """Return the settings for people, without reading a secret; raises as `__call__`."""
         settings = self._rendered()
         return self.values.secrets.masked(settings) if self.values.secrets else settings
 
@@ -101,20 +93,12 @@ class Late:
 class Target:
     """A place to build into.
 
-    Attributes:
-        schema: the namespace of models that name none.
-        state: the folder of checkpoints and facts; text: its address in a bucket, `s3a://bucket/folder`.
-        conf: Spark settings of the user; what a session is started with is `spark_conf`.
-        driver_memory: heap of the driver, in Java's form (2g), or None for Spark's default.
-        shared_folders: folders of this machine are the same ones, at the same paths, on all machines of the cluster.
-        connections: by name, each rendered when it is called for; secrets are in what that gives.
-        openlineage: where run events go, in the same way; None: nowhere.
-        alerts: where alerts of models that are kept running go, in the same way; None: nowhere.
-        stalled_after: how long unread input may wait for a commit while models are kept running; None: five minutes.
-        require_replayable: sources whose records cannot be re-read are rejected.
-        allow_after_reading: folders outside the project in which files of sources may be archived or deleted.
-        s3: how object storage is reached, with secrets once it is called; None: the target has no such block.
-        schema_varies: the schema is a template's (of each developer, say): tables of another schema may be in use.
+    `text` is the address of a state in a bucket (`s3a://bucket/folder`). `conf` has the user's Spark settings; what a
+    session is started with is `spark_conf`. `driver_memory` is in Java's form (2g). `connections`, `openlineage` and
+    `alerts` are rendered when called for, and secrets are in what that gives. `stalled_after`: how long unread input
+    may wait for a commit; None: five minutes. `require_replayable`: sources whose records cannot be re-read are
+    rejected. `allow_after_reading`: folders outside the project in which files of sources may be archived or deleted.
+    `schema_varies`: the schema is a template's, so that tables of another schema may be in use.
     """
 
     name: str
@@ -141,11 +125,7 @@ class Target:
         return not self.shared_folders and not is_on_this_machine(self.master)
 
     def spark_conf(self) -> Mapping[str, str]:
-        """The user's Spark settings with secrets in them.
-
-        Raises:
-            ProjectError: env-missing, a secret is not set.
-        """
+        """The user's Spark settings with secrets in them. Raises ProjectError: env-missing, a secret is not set."""
         conf = self.secrets.resolved(self.conf, "spark.conf") if self.secrets else self.conf
         register_settings(conf)
         return conf

@@ -35,13 +35,9 @@ def read_acknowledgements(section: Section | None, block: ConfigBlock) -> tuple[
 def acknowledge(
     listed: Iterable[Acknowledgement], diagnostics: Iterable[Diagnostic], node: str
 ) -> tuple[list[Diagnostic], tuple[AcknowledgedWarning, ...]]:
-    """Take the acknowledged warnings out of the findings of a node; errors stay.
+    """Return the findings of a node without its acknowledged warnings, and these; errors stay.
 
-    An acknowledgement without its warning is a finding of its own. Where there are errors, later checks did not run,
-    so nothing is known to be unused.
-
-    Returns:
-        The findings that remain, and the warnings that were acknowledged.
+    An acknowledgement without its warning is a finding, unless there are errors: later checks did not run then.
     """
     places = {one.code: one.place for one in listed}
     accepted = dict.fromkeys(d for d in diagnostics if d.level is Level.WARNING and d.code in places)

@@ -11,11 +11,9 @@ from engine.compile.nodes.query_finding import QueryFinding
 
 
 class Origin(Struct, frozen=True):
-    """A column of a model or source from which something comes.
+    """A column of a model or source from which something comes; a field of a struct has its path (data.origin).
 
-    Attributes:
-        column: its name there; a field of a struct with its path (data.origin).
-        kind: direct for values; else what the column decides: filter, join, group, having, sort, window.
+    `kind`: direct for values; else what the column decides: filter, join, group, having, sort, window.
     """
 
     node: str
@@ -32,12 +30,9 @@ class Derivation(StrEnum):
 class ColumnFacts(Struct, frozen=True):
     """A column that a query gives.
 
-    Attributes:
-        type: as Spark prints it (simpleString); None if it is not known.
-        sql: the user's text of it, without the alias; `*` for what a star gives; empty if there is no text.
-        named: whether the name is sure; false for an expression without alias whose name is Spark's secret.
-        window: the declared window whose start or end it is: `hour.start`.
-        certain: whether the type is certain; else it is what compile takes it to be.
+    `type` is as Spark prints it, None if not known. `sql` is the user's text without the alias; `*` for what a star
+    gives; empty if there is none. `named`: whether the name is sure. `window`: the declared window whose start or end
+    it is (`hour.start`).
     """
 
     name: str
@@ -54,14 +49,10 @@ class ColumnFacts(Struct, frozen=True):
 class InputColumns:
     """The columns of something that a query reads.
 
-    Attributes:
-        columns: name and type (None: unknown) of each; None if they are not known.
-        added: name and SQL of columns that a watermark adds (`data.scheduled_at as scheduled_at`).
-        hidden: columns that a star leaves out (`_metadata`).
-        complete: whether there are no others.
-        event_time: the column of a watermark, which is there even if the others are not known.
-        streaming: it is read as a stream.
-        dedup: repeats are dropped within the watermark's delay.
+    `columns` None: not known. `added`: name and SQL of columns that a watermark adds (`data.scheduled_at as
+    scheduled_at`). `hidden`: columns that a star leaves out (`_metadata`). `complete`: there are no others.
+    `event_time`: the column of a watermark, which is there even if the others are not known. `dedup`: repeats are
+    dropped within the watermark's delay.
     """
 
     node: str
@@ -86,12 +77,7 @@ class Unresolved:
 
 @dataclass(frozen=True, slots=True)
 class QueryColumns:
-    """What a query gives.
-
-    Attributes:
-        columns: in order; None if a star stands for unknown columns.
-        unresolved: names that no input has; only what is certain.
-    """
+    """What a query gives; `columns` None: a star stands for unknown ones; `unresolved` has only what is certain."""
 
     columns: tuple[ColumnFacts, ...] | None
     indirect: tuple[Origin, ...] = ()

@@ -1,7 +1,7 @@
 """The facts of a model: what a build stores of the query that wrote a table, and a later one compares.
 
-`engine.compile.stateful.model_facts` makes them. Fingerprints are of their JSON, in which a field at its default is
-left out: a new field needs a default, and one that means something else a new `FORM`.
+Fingerprints are of their JSON without fields at their defaults: a new field needs a default, a changed meaning a new
+`FORM`.
 """
 
 from __future__ import annotations
@@ -105,12 +105,10 @@ class StateOrder(StateFacts, frozen=True, kw_only=True):
 
 
 class Facts(_Facts, frozen=True):
-    """See `engine.compile.stateful.model_facts`; false if there are none.
+    """The facts that `engine.compile.stateful.model_facts` makes; false if there are none.
 
-    Attributes:
-        state: what its state is made of.
-        keyed: the same of a query without state, for the keys of its table.
-        began: the query with which its state began; not stored here.
+    `keyed` is the `state` of a query without state, for the keys of its table. `began`, the query with which its state
+    began, is not stored here.
     """
 
     form: int

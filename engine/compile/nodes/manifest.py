@@ -31,10 +31,8 @@ class Severity(StrEnum):
 class Watermark:
     """Event time of a stream.
 
-    Attributes:
-        expression: the SQL that makes the column; None: the input has it.
-        max_future: rows further ahead of the clock are bad records; None: there is no bound.
-        on_null: what becomes of rows without a time where a stateful step uses it; None: they are bad records.
+    `expression`: the SQL that makes the column; None: the input has it. `max_future`: rows further ahead of the clock
+    are bad records; None: no bound. `on_null`: what becomes of rows without a time; None: they are bad records.
     """
 
     column: str
@@ -48,16 +46,10 @@ class Watermark:
 class Input:
     """Something a model reads.
 
-    Attributes:
-        view: the name that stands for it in the compiled SQL: a table's full name, or a temporary view.
-        dedup: columns by which repeats are dropped within the watermark's delay.
-        max_files_per_trigger: files in one micro-batch; None: the source's own limit.
-        on_upstream_delete: what happens at a snapshot that only deletes.
-        on_bad_record: what becomes of records that cannot be read; None: what the source says.
-        through: the ephemeral model that brings it; empty: the model itself names it.
-        metadata: the view has the column `_metadata`, because the query names it.
-        needs_time: whether rows whose event time is NULL would be lost in a stateful step; None: not as far as is
-            known.
+    `view` stands for it in the compiled SQL: a table's full name, or a temporary view. `dedup`: columns by which
+    repeats are dropped within the watermark's delay. `max_files_per_trigger` and `on_bad_record` None: as the source
+    says. `through`: the ephemeral model that brings it. `metadata`: the view has `_metadata`, because the query names
+    it. `needs_time`: rows whose event time is NULL would be lost in a stateful step; None: not as far as is known.
     """
 
     node: str
@@ -78,13 +70,8 @@ class Input:
 class Column:
     """A column: what the user says of it, and what the query says.
 
-    Attributes:
-        type: as Spark prints it; None if it is not known.
-        sql: the text that makes it, without alias; `*` for what a star gives.
-        window: the declared window whose start or end it is: `hour.start`.
-        named: whether the name is certain; false for an expression without alias whose name only Spark knows.
-        certain: whether the type follows from declared ones; else it is what compile takes it to be.
-        renamed_from: the name that the column of the table had; empty: none is named.
+    `type`, `sql`, `named` and `certain` are as in `ColumnFacts`. `window`: the declared window whose start or end it
+    is. `renamed_from`: the name that the column of the table had; empty: none is named.
     """
 
     name: str
@@ -116,10 +103,8 @@ class Slot:
 class SourceMap:
     """The way from compiled SQL back to the model's file.
 
-    Attributes:
-        runs: (offset in the compiled SQL, line and column in the file, whether columns continue with the
-            offset), ascending; a run never crosses a line end.
-        settings: where each setting is, by its key; those of a stream as `streams.<name>.<key>`.
+    `runs`: (offset in the compiled SQL, line and column in the file, whether columns continue with the offset),
+    ascending; a run never crosses a line end. `settings`: where each is; those of a stream as `streams.<name>.<key>`.
     """
 
     runs: tuple[tuple[int, int, int, bool], ...] = ()
@@ -236,11 +221,8 @@ class Age:
 class Freshness:
     """How old the newest row of a source may be.
 
-    Attributes:
-        warn_after: older is worth a warning; None: never.
-        error_after: older is an error; None: never.
-        filter: SQL condition on the rows that count; None: all do.
-        max_future: how far ahead of the clock a time may be; rows with later ones do not count.
+    `warn_after`, `error_after` None: never. `filter`: condition on the rows that count. `max_future`: how far ahead of
+    the clock a time may be; rows with later ones do not count.
     """
 
     loaded_at: str
@@ -290,13 +272,9 @@ class DataTestAggregate:
 class DataTest:
     """A data test: a query that returns the failing rows.
 
-    Attributes:
-        warn_if: for which number of failing rows it warns, such as `> 10`; empty: for any.
-        error_if: for which it fails, if its severity is error; several bounds are joined by `or`; empty: for any.
-        limit: so many failing rows are looked at, at most.
-        look: how to see that none fails without running the query; None: by the query only.
-        positions: the way from its SQL back to its file, for one that is a file.
-        deterministic: its SQL neither reads the clock nor draws random numbers.
+    `warn_if`, `error_if`: bounds of the number of failing rows, such as `> 10`, several joined by `or`; empty: any. At
+    most `limit` failing rows are looked at. `look`: how to see that none fails without running the query. `positions`:
+    the way from its SQL back to its file, for one that is a file.
     """
 
     id: str
@@ -351,11 +329,9 @@ class KeptRecords(Mapping[str, NodeRecord]):
 class Manifest:
     """A compiled project.
 
-    Attributes:
-        order: ids of models and tests, each after what it depends on.
-        diagnostics: everything that was found, sorted by place.
-        records: the nodes as they are in manifest.json, by id, where they are kept; else they are made from the nodes.
-        invocation_id: what texts of batch tables were told as the id of the run.
+    `order`: ids of models and tests, each after what it depends on. `diagnostics` are sorted by place. `records`: the
+    nodes as they are in manifest.json, where they are kept. `invocation_id`: the run id that texts of batch tables were
+    given.
     """
 
     project: str

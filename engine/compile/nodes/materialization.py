@@ -10,14 +10,10 @@ from enum import StrEnum
 class MaterializationTraits:
     """What a materialization means.
 
-    Attributes:
-        in_catalog: the model is there, as a table or a view.
-        inlined: its SQL is part of what reads it.
-        computed_when_read: its query runs when it is read, so that what it reads is read then; it is a view of the
-            catalog.
-        recomputed: its rows are computed from all of its input, as far as that has changed.
-        made: when its rows are made, in words; empty: that depends on its query.
-        writes: what it stores, in words, where that is nothing.
+    `inlined`: its SQL is part of what reads it. `computed_when_read`: it is a view of the catalog, so that what it
+    reads is read then. `recomputed`: its rows are computed from all of its input, as far as that has changed. `made`,
+    `writes`: when its rows are made and what it stores, in words; empty: that depends on its query, or is nothing to
+    note.
     """
 
     noun: str

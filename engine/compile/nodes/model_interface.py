@@ -13,13 +13,9 @@ from engine.relations import Relation
 class ModelInterface:
     """What the others must know of a model before it is finished.
 
-    Attributes:
-        kind: its materialization; None if its settings could not be read.
-        rewritten: why its rows change once written, so that no stream can read it; else empty.
-        selects: the names its SELECT gives, in lower case, as far as they are in the text.
-        place: where its `alias` is said.
-        renamed_from: the model or table that it was; empty: none is named.
-        merges_like: the stream by which its rows are replaced if that is a source of changes; empty: none is.
+    `kind` None: its settings could not be read. `rewritten`: why its rows change once written, so that no stream can
+    read it. `selects`: the names its SELECT gives, in lower case, as far as they are in the text. `merges_like`: the
+    stream by which its rows are replaced if that is a source of changes.
     """
 
     name: str

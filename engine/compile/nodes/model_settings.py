@@ -120,17 +120,11 @@ class Trigger:
 class Write:
     """How rows reach the table.
 
-    Attributes:
-        output_mode: of a stream; None for a batch model.
-        unique_key: columns by which the write is a MERGE; empty: rows are added. In update mode never empty.
-        sequence_by: columns that say which of two rows of a key is the newer.
-        delete_when: SQL over the output row; where it is true the key is deleted.
-        history: whether each version of a key is kept, or each change of one; both add columns.
-        check: of a history of full extracts, the columns that are compared with the current version.
-        deletes: what it does with a key that an extract does not have any more.
-        deletes_remembered: for how long a deleted key cannot be revived by an older row.
-        refresh: how much of a batch table is computed again when its inputs changed.
-        format_version: of the Iceberg table; None: the engine's default.
+    `output_mode` None: a batch model. `unique_key`: columns by which the write is a MERGE; empty: rows are added; in
+    update mode never empty. `sequence_by`: which of two rows of a key is newer. `delete_when`: where it is true of an
+    output row the key is deleted. `check`: of a history of full extracts, the columns compared with the current
+    version. `deletes`: what becomes of a key that an extract does not have any more. `deletes_remembered`: for how long
+    a deleted key cannot be revived by an older row. `format_version` None: the engine's default.
     """
 
     output_mode: OutputMode | None = None
@@ -179,14 +173,9 @@ class PersistDocs:
 class Operation:
     """How a model is run; nothing of it changes what its rows mean.
 
-    Attributes:
-        trigger: when `start` begins micro-batches.
-        schedule: cron text, for `start`.
-        stalled_after: how long unread input may wait for a commit while it is kept running; None: as the target has it.
-        full_refresh: False protects the table from --full-refresh.
-        keep_previous: for how long what a full refresh replaces can be brought back.
-        renamed_from: the model or table that it was; empty: none is named.
-        state_provider: where state is kept; None: the engine's default.
+    `trigger` and `schedule` (cron) are for `start`. `stalled_after` None: as the target has it. `full_refresh` False
+    protects the table from --full-refresh. `keep_previous`: for how long what a full refresh replaces can be restored.
+    `state_provider` None: the engine's default.
     """
 
     trigger: Trigger = Trigger()
@@ -204,14 +193,10 @@ class Operation:
 
 @dataclass(frozen=True, slots=True)
 class TimeWindow:
-    """A declared window of time.
+    """A declared window of time: tumbling, sliding or session.
 
-    Attributes:
-        kind: tumbling, sliding or session.
-        time: the column whose times fall into windows, or the SQL that makes them.
-        size: how long a window is, such as `1 hours`; of a session: after how long without a row it ends.
-        slide: how far one window begins behind another; empty: by its size.
-        start: by how much all windows are shifted; empty: they are not.
+    `size` is a length such as `1 hours`; of a session the gap that ends it. `slide` empty: by its size. `start` shifts
+    all windows.
     """
 
     kind: str

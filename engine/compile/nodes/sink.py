@@ -13,13 +13,8 @@ from engine.errors import Location
 class Sink:
     """A delivery of a model's table.
 
-    Attributes:
-        model: id of the model.
-        key: columns that identify a row in the other system; empty: rows are only added.
-        columns: those that are delivered; empty: all that hold no personal data.
-        exclude: those that are not.
-        from_now: the first delivery sends only later changes.
-        create: the table is made at the first delivery.
+    `key` empty: rows are only added. `columns` empty: all that hold no personal data. `from_now`: the first delivery
+    sends only later changes. `create`: the table is made at the first delivery.
     """
 
     id: str

@@ -7,20 +7,12 @@ from collections.abc import Iterable, Iterator, Mapping
 
 
 def order(parents: Mapping[str, Iterable[str]]) -> tuple[str, ...]:
-    """All nodes, each after its parents, and by name where there is a choice.
-
-    Raises:
-        graphlib.CycleError: call `cycles` first.
-    """
+    """Return all nodes, each after its parents, by name where that is free; raise CycleError (call `cycles` first)."""
     return tuple(node for level in levels(parents) for node in level)
 
 
 def levels(parents: Mapping[str, Iterable[str]]) -> Iterator[tuple[str, ...]]:
-    """The nodes in groups: those whose parents are all in earlier groups, by name.
-
-    Raises:
-        graphlib.CycleError: call `cycles` first.
-    """
+    """Yield groups of nodes whose parents are in earlier groups, by name; raise CycleError (call `cycles` first)."""
     sorter = graphlib.TopologicalSorter({node: sorted(parents[node]) for node in sorted(parents)})
     sorter.prepare()
     while sorter.is_active():

@@ -20,10 +20,8 @@ class StepKind(StrEnum):
 class Rows:
     """Rows of an input, or rows that are expected.
 
-    Attributes:
-        columns: name and Spark type of the columns that are named; a type that is not known is None.
-        values: each row as the JSON that Spark reads with these types; a column that a row leaves out is NULL.
-        deterministic: the query gives the same rows each time, whatever tables there are.
+    `columns` are the named ones with Spark types, None: not known. `values`: each row as the JSON that Spark reads with
+    these; a column that a row leaves out is NULL. `deterministic`: the same rows each time, whatever tables there are.
     """
 
     columns: tuple[tuple[str, str | None], ...] = ()
@@ -44,11 +42,8 @@ class GivenRows:
 class ExpectedResult:
     """What must hold after a step, or at the end of the test; None: it is not looked at.
 
-    Attributes:
-        ordered: whether their order counts, which is that of the columns' values for a table.
-        late: rows that came behind the watermark, as Spark counts them: in the step, at the end in all.
-        duplicates: repeats that `dedup` dropped, counted in the same way.
-        watermark: the one with which the next step begins, UTC.
+    `ordered`: the order of rows counts, for a table that of the columns' values. `late` and `duplicates` are counted as
+    Spark does: in the step, at the end in all. `watermark`: the one with which the next step begins, UTC.
     """
 
     location: Location

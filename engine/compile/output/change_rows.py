@@ -1,8 +1,8 @@
 """How the rows of a table are kept from its changes: what a model over a change feed leaves to the source.
 
-A source whose records are changes knows the key, the order of changes and which of them delete. A model that passes
-its rows on, one for one, merges them by that without a word in its header. A query that filters, joins or groups would
-lose deletes, which have no columns beside the key: it has to say how its rows are written.
+A model that passes the rows of a feed on, one for one, merges them by the source's key, order and deletes. A query that
+filters, joins or groups would lose deletes, which have no columns beside the key: it has to say how its rows are
+written.
 """
 
 from __future__ import annotations
@@ -86,7 +86,6 @@ def merges_like(config: ModelConfig) -> str:
 
 
 def feed_of(source: Source | None) -> ChangeFeed | None:
-    """The changes of keyed rows that a source has; None: it has rows."""
     feed = source_traits(source.spec.format).change_feed(source.spec) if source is not None else None
     return feed if feed is not None and feed.key else None
 

@@ -85,10 +85,7 @@ def misplaced_calls(nodes: QueryNodes, key_of: Callable[[exp.Expr], str]) -> Ite
 
 
 def _of_groups_around(select: exp.Select, call: _Call) -> bool:
-    """Whether an aggregate in WHERE is of the groups around: `having exists (select 1 from b where max(a.x) = b.x)`.
-
-    Spark computes it in the query around (CheckAnalysis, UpdateOuterReferences), where its columns are.
-    """
+    """Return whether an aggregate in WHERE is of the groups around: Spark computes it there (UpdateOuterReferences)."""
     above = select.parent if call.kind == _AGGREGATE and call.clause == "where" else None
     while above is not None and not isinstance(above, (exp.Having, exp.Select)):
         above = above.parent
@@ -227,10 +224,9 @@ def _calls_behind_from(select: exp.Select, calls: list[_Call]) -> Iterator[Query
 
 
 def _sorted_behind_having(calls: list[_Call], key_of: Callable[[exp.Expr], str]) -> Iterator[QueryFinding]:
-    """ORDER BY by an aggregate that is not selected, behind a HAVING with one that is not either.
+    """Yield ORDER BY by an aggregate that is not selected, behind a HAVING with one that is not either.
 
-    For HAVING Spark computes its aggregate beside the SELECT and takes it out again (ResolveAggregateFunctions); what
-    sorts sees the columns of the SELECT only.
+    For HAVING Spark computes its aggregate beside the SELECT and takes it out again (ResolveAggregateFunctions).
     """
     aggregates = [call for call in calls if call.kind == _AGGREGATE]
     if not any(call.clause == "having" for call in aggregates):

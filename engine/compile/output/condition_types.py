@@ -22,12 +22,9 @@ def conditions(model: Model) -> Iterator[tuple[str, str, str]]:
 
 
 def condition_faults(model: Model, output_columns: InputColumns, *, foreign: bool) -> Iterator[Diagnostic]:
-    """Conditions that are not boolean, or name a field or a function that does not exist.
+    """Yield conditions that are not boolean, or name a field or a function that does not exist.
 
-    Args:
-        model: whose conditions.
-        output_columns: the columns of its query; a type that is not known is not an error.
-        foreign: there may be functions that are not Spark's own.
+    A type that is not known is not an error. `foreign`: there may be functions that are not Spark's own.
     """
     for name, sql, key in conditions(model):
         query = columns_of_value(sql, output_columns)
@@ -53,5 +50,4 @@ def _faults(
 
 
 def not_boolean(name: str, sql: str, type_: str) -> str:
-    """The message about a condition of another type."""
     return f"{name} ({sql}) is {type_}, not boolean"

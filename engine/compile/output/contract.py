@@ -15,12 +15,9 @@ _NONE = ""
 def declared_faults(
     model: Model, returned: Sequence[tuple[str, str | None]], *, certain: bool = True
 ) -> Iterator[Diagnostic]:
-    """Where a model's columns are not as declared; a type that is not known is not an error.
+    """Yield where a model's columns are not as declared; a type that is not known is not an error.
 
-    Args:
-        model: those of its columns count that its settings describe.
-        returned: name and type of the query's columns, in their order.
-        certain: all names are known; else only types are looked at.
+    `returned` is in the query's order. Not `certain`: some names are not known, and only types are looked at.
     """
     types = {name.lower(): type_ for name, type_ in returned}
     described = [column for column in model.columns if f"columns.{column.name}" in model.positions.settings]

@@ -47,7 +47,6 @@ class ParsedModel:
     """What the text of a model gave: the query and the text it was read from, and the declared windows.
 
     `foreign`: there may be functions that are not Spark's own. `whole`: no declared window was left out for a fault.
-    `is_verbatim`: no other query was put into it. `ansi`: types meet as Spark's defaults say.
     """
 
     query: ParsedQuery
@@ -63,14 +62,10 @@ class ParsedModel:
 def with_columns(
     model: Model, text: ParsedModel, columns_by_node: Mapping[str, InputColumns], diagnostics: list[Diagnostic]
 ) -> tuple[Model, InputColumns]:
-    """A model with its columns, and how others see them.
+    """Return a model with its columns, and how others see them.
 
-    Args:
-        model: resolved; what is wrong with it already decides what else can be checked.
-        text: what it was made from.
-        columns_by_node: by id, the columns of what it reads; one that is missing is not known.
-        diagnostics: what is wrong with it; columns that no input has, names given twice and broken rules of streams
-            are added here.
+    Columns missing from `columns_by_node` (by id) are not known. Columns that no input has, names given twice and
+    broken rules of streams are added to `diagnostics`, whose errors decide what else is checked.
     """
     facts = text.bound.columns
     errors = {finding.code for finding in diagnostics if finding.is_error}
@@ -126,15 +121,9 @@ def bound_query(
     *,
     with_uses: bool = False,
 ) -> BoundQuery:
-    """A model's query with its names and types.
+    """Return a model's query with its names and types; columns missing from `columns_by_node` (by id) are not known.
 
-    Args:
-        query: that the model is.
-        rendered: the text that it was read from.
-        windows: the declared ones.
-        reads: its inputs, and the ephemeral models that it names.
-        columns_by_node: by id, the columns of what it reads; one that is missing is not known.
-        with_uses: somebody asks what each name refers to.
+    `reads` are its inputs, and the ephemeral models that it names. `with_uses`: also note what each name refers to.
     """
     inputs = {}
     for name in reads[1]:
@@ -187,7 +176,6 @@ def _column_faults(
 
 
 def _place(text: ParsedModel, columns: Sequence[ColumnFacts], index: int) -> Location:
-    """Where a column of the query is."""
     begins = starts(text.rendered.text, text.query.items, text.query.tree, [column.name for column in columns])
     return text.rendered.location(begins[index])
 
@@ -204,7 +192,6 @@ def _same_names(model: Model, names: Sequence[str]) -> Diagnostic:
 
 
 def _readable_names(model: Model, columns_by_node: Mapping[str, InputColumns]) -> list[str]:
-    """The names of all columns that the model reads."""
     inputs = (columns_by_node.get(node) for node in model.depends_on)
     return [name for columns in inputs if columns is not None for name, _ in columns.columns or ()]
 

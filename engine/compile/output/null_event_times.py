@@ -1,11 +1,9 @@
 """Which streams lose rows whose event time is NULL, because a stateful step uses it.
 
 Measured on Spark 4.1.4: a window drops such a row, whatever the output mode; in append mode a group or a DISTINCT over
-the event time keeps it without bound and never writes it; a dedup lets its duplicates through; a join with a bound on
-the time never matches it, and an outer one never releases it. Groups over other columns, groups in update mode
-without a window, and joins without such a bound count it as any other row.
-
-A query with `where <event time> is not null` says itself what becomes of these rows.
+the event time keeps it without bound; a dedup lets its duplicates through; a join with a bound on the time never
+matches it, and an outer one never releases it. Other groups and joins count it as any row. `where <event time> is not
+null` decides.
 """
 
 from __future__ import annotations
@@ -29,13 +27,7 @@ _BOTH = 2
 
 
 def with_needed_times(model: Model, nodes: QueryNodes, bound: BoundQuery) -> Model:
-    """The model with `needs_time` decided for each of its streams.
-
-    Args:
-        model: with its inputs, its output mode and the columns that decide on its rows.
-        nodes: of its query; those of ephemeral models in it are not part of it.
-        bound: the query.
-    """
+    """Return the model with `needs_time` decided for each of its streams."""
     if model.in_catalog and not model.streaming:
         return model
     use = _use(model, nodes, bound)
@@ -55,13 +47,8 @@ def _with_needed_time(item: Input, use: _Use) -> Input:
 class _Use:
     """What a query does with the event times of its streams.
 
-    Attributes:
-        model: whose query.
-        streams: that it reads.
-        groups: a group over a time loses NULL: by a window, or as it is held until the watermark passes it.
-        distinct: it writes each row once, when the watermark passes it.
-        joins: it may join streams.
-        not_null: columns of which it says itself that they are not NULL, by what they come from.
+    `groups` and `distinct`: such a step over a time loses NULL or holds it. `joins`: it may join streams. `not_null`:
+    columns of which it says itself that they are not NULL, by what they come from.
     """
 
     model: Model

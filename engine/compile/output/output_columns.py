@@ -43,7 +43,6 @@ class GroupColumns:
 
 
 def outermost(tree: exp.Expr) -> exp.Expr:
-    """The query inside its outer brackets."""
     while isinstance(tree, exp.Subquery) and isinstance(tree.this, exp.Query):
         tree = tree.this
     return tree
@@ -57,11 +56,7 @@ def output_columns(bound: BoundQuery) -> tuple[str, ...] | None:
 
 
 def is_misspelled(output: Iterable[str], unresolved: Iterable[Unresolved]) -> bool:
-    """Return whether a column of the output has the name of one that no input has.
-
-    A setting that names a column which is not in the output may then name the one that was meant: only the cause is
-    reported.
-    """
+    """Return whether a column of the output has the name of one that no input has: only that cause is reported."""
     missing = {one.name.rpartition(".")[2].lower() for one in unresolved}
     return any(name.lower() in missing for name in output)
 
@@ -79,15 +74,7 @@ def check_columns(
     places: Mapping[str, Location],
     report: Report,
 ) -> None:
-    """Report settings that do not fit the columns of the query, as far as they are certain.
-
-    Args:
-        named_columns: the columns that settings name.
-        write: how the rows are written.
-        bound: the query.
-        places: of the settings.
-        report: takes what is wrong.
-    """
+    """Report settings that do not fit the columns of the query, as far as they are certain."""
     output = output_columns(bound)
     if output is None:
         return
@@ -146,7 +133,7 @@ def _query_below(select: exp.Select) -> exp.Select | None:
 
 
 def group_keys(bound: BoundQuery, select: exp.Select, windows: Iterable[Window]) -> list[GroupColumns] | None:
-    """The grouping expressions of a SELECT; None if there are none or the output does not tell them apart.
+    """Return the grouping expressions of a SELECT; None: there are none, or the output does not tell them apart.
 
     Those of a query in FROM count where the SELECT only filters its rows and picks its columns.
     """

@@ -29,16 +29,7 @@ def decide_output_mode(
     places: Mapping[str, Location],
     report: Report,
 ) -> Write:
-    """Complete the write of a streaming model.
-
-    Args:
-        write: as the settings say it.
-        query: the model's query, and its names and types.
-        windows: the declared windows.
-        streams: the names by which it reads streams itself.
-        places: where the settings are.
-        report: takes code, message, hint and place.
-    """
+    """Complete the write of a streaming model; `streams` are the names by which it reads streams itself."""
     parsed, bound = query
     mode = write.output_mode or (OutputMode.UPDATE if _updates(write, parsed, windows, streams) else OutputMode.APPEND)
     write = replace(write, output_mode=mode)
@@ -123,11 +114,7 @@ def _fits(unique_key: tuple[str, ...], keys: list[GroupColumns]) -> bool:
 
 
 def _updates(write: Write, query: ParsedQuery, windows: tuple[Window, ...], streams: frozenset[str]) -> bool:
-    """Whether the query has a key and an aggregate that Spark can emit in update mode.
-
-    It is the only stateful step: a join of streams, another aggregate, a DISTINCT, a limit or a session
-    window runs in append mode only.
-    """
+    """Return whether the query has a key, and an aggregate as its only stateful step that update mode can emit."""
     if not write.unique_key or any(window.time.kind == "session" for window in windows):
         return False
     nodes = query.nodes

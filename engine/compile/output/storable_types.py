@@ -1,8 +1,7 @@
 """Columns that no Iceberg table holds, and partition fields and orders that do not fit the type of their column.
 
-The tables are what was measured with Spark 4.1.4 and Iceberg 1.12.0, for the second and the third version of Iceberg's
-format; see tests/compile/fixtures/storable.json. Where the types of a query are not known, a build asks again before it
-writes.
+Measured with Spark 4.1.4 and Iceberg 1.12.0, format versions 2 and 3 (tests/compile/fixtures/storable.json). Where the
+types of a query are not known, a build checks again before it writes.
 """
 
 from __future__ import annotations
@@ -60,10 +59,7 @@ def storable_faults(
 ) -> Iterator[Diagnostic]:
     """Return what of a model's columns its table cannot hold, partition or sort; an unknown type is not a fault.
 
-    Args:
-        model: whose columns.
-        returned: the columns of its query.
-        place: gives the place of the column of that number; None: only the file is known.
+    `place` gives the place of the column of a number; None: only the file is known.
     """
     if not model.in_catalog:
         return
@@ -97,14 +93,10 @@ def _version(model: Model) -> int:
 
 
 def _unfit_parts(path: str, type_: str, whole: str, version: int | None, *, alone: bool = True) -> Iterator[_Unfit]:
-    """The parts of a type that a table cannot hold.
+    """Yield the parts of a type that a table cannot hold.
 
-    Args:
-        path: of the part.
-        type_: of the part.
-        whole: the type of the column.
-        version: of the table's format; None: it is a view, which stores no values.
-        alone: no column or field beside it has a value, so that files would have nothing to hold.
+    `version` None: it is a view, which stores no values. `alone`: no column or field beside it has a value, so that
+    files would have nothing to hold.
     """
     if (inner := spark_types.element(type_)) is not None:
         yield from _unfit_parts(f"{path}.element", inner, whole, version)
@@ -139,7 +131,6 @@ def _describe_type(type_: str) -> str:
 
 
 def _short(type_: str) -> str:
-    """A type as far as a message shows it."""
     return type_ if len(type_) <= _LONGEST else f"{type_[:_LONGEST]}..."
 
 
@@ -195,7 +186,6 @@ def _takes_type(transform: str, type_: str) -> bool:
 
 
 def _is_reported_elsewhere(type_: str) -> bool:
-    """Whether the column itself is a fault, which is reported."""
     return type_.startswith(("interval", "time("))
 
 
@@ -206,7 +196,6 @@ def _text(part: Partition) -> str:
 
 
 def _fitting_field(part: Partition, type_: str) -> str:
-    """Which field fits a column of this type."""
     column = spark_types.quote_name(part.column)
     fitting = [name for name in ("day", "hour", "bucket", "truncate") if _takes_type(name, type_)]
     if type_.startswith(_CONTAINERS):

@@ -34,12 +34,7 @@ def stream_faults(
 
 
 def source_faults(source: Source, columns: InputColumns) -> Iterator[Diagnostic]:
-    """The same of the watermark and the dedup that a source gives to every stream of it.
-
-    Args:
-        source: whose declaration could be read.
-        columns: as models see them.
-    """
+    """Report the same of the watermark and the dedup that a source gives to every stream of it."""
     if source.watermark is not None and columns.columns is not None:
         yield from _watermark(source.name, source.watermark, columns, source.name, source.location)
         yield from _dedup(source, columns, source.name, source.location)
@@ -72,7 +67,6 @@ def _cast(name: str, mark: Watermark, type_: str | None) -> str:
 
 
 def _column_type(name: str, columns: InputColumns) -> tuple[tuple[Unresolved, ...], str | None]:
-    """The type of a column; what is missing if there is none."""
     types = {column.lower(): type_ for column, type_ in (*columns.hidden, *(columns.columns or ()))}
     is_missing = columns.complete and name.lower() not in types
     type_ = types.get(name.lower())

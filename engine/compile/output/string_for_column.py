@@ -15,14 +15,7 @@ from engine.jinja import Rendered
 def quoted_columns(
     query: ParsedQuery, rendered: Rendered, inputs: Iterable[InputColumns], model: str
 ) -> Iterator[Diagnostic]:
-    """Yield a warning for each string in double quotes that equals a column which the query reads.
-
-    Args:
-        query: of the model.
-        rendered: the text that it was read from.
-        inputs: what it reads, as far as that is known.
-        model: its name.
-    """
+    """Yield a warning for each string in double quotes that equals a column which the query reads."""
     if not query.double_quoted:
         return
     names = {name.lower(): name for each in inputs for name, _ in each.columns or ()}

@@ -23,14 +23,7 @@ _OF_CHANGES = {
 
 
 def with_table_columns(model: Model, output: InputColumns) -> tuple[Model, InputColumns]:
-    """A model with the columns of its table, and how others see them.
-
-    Columns that say which row of a key is the newer, or that it is deleted, decide on rows.
-
-    Args:
-        model: with the columns of its query.
-        output: what others would see of these.
-    """
+    """Return a model with the columns of its table, and how others see them; `output` has those of its query."""
     write = model.write
     if not write.unique_key:
         return model, output

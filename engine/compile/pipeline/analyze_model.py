@@ -68,13 +68,8 @@ def finish_model(
 ) -> Finished:
     """Finish a model.
 
-    Args:
-        read: the model as read.
-        shared: what all models share.
-        known_nodes: what can be referred to.
-        selects: by the name that models use: columns of models and sources as far as they are in the text.
-        given_nodes: by id: what the nodes it reads give; one that is missing is not known.
-        looped: it is part of a cycle, and that has been said.
+    `selects` has, by the name that models use, columns of models and sources as far as they are in the text. A node
+    missing from `given_nodes` (by id) is not known. `looped`: part of a cycle; already reported.
     """
     problems = list(with_suggestions(read.problems, known_nodes))
     names = shared.names
@@ -151,9 +146,9 @@ def _resolve_model(
     given_nodes: Mapping[str, GivenNode],
     problems: list[Diagnostic],
 ) -> tuple[Model, BoundQuery | None, bool]:
-    """The model with the SQL that runs; broken and without it where that cannot be had.
+    """Return the model with the SQL that runs (broken and without it on errors), and its bound query if it has facts.
 
-    And its query as it was bound, None where it has no facts; and whether no other query was put in.
+    The flag is whether no other query was put in.
     """
     model = _empty_model(read)
     if read.query is None or read.rendered is None:

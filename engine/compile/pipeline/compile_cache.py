@@ -1,8 +1,7 @@
-"""The fact cache: what an earlier compilation for the same target found, used again where nothing has changed.
+"""The fact cache: what an earlier compilation for the same target found, reused where nothing has changed.
 
-Two levels. The whole project: every file, variable and environment variable that was read is the same; then
-nothing is rendered or parsed. One model: its own file is the same, and so are the faces and columns of what it was
-compiled against and what all models share. Everything is compared by hashes of content.
+Two levels, compared by hashes of content. The whole project: nothing is rendered or parsed. One model: its own file,
+the faces and columns of what it was compiled against and what all models share are the same.
 """
 
 from __future__ import annotations
@@ -50,18 +49,8 @@ class Now:
 class CachedModel:
     """What is known of a compiled model beside its nodes.
 
-    Attributes:
-        face: what others must know of it.
-        given: what it gives to those that read it, as JSON.
-        problems: all that was found in it.
-        nodes: ids of the model and its tests.
-        reads: ids of everything whose columns it was compiled against.
-        mentions: ids of everything else that its tests name.
-        env: digests of the environment variables that its templates read.
-        certain: reading the same again would give the same.
-        repeatable: the same, and without an error.
-        text: hash of its file.
-        hashes: of its face, and of what it gives.
+    The fields are those of `CompiledEntry`, with the hash of the model's file (`text`), what others must know of it
+    (`face`), all that was found in it (`problems`), and the hashes of its face and of what it gives.
     """
 
     face: ModelInterface
@@ -85,21 +74,10 @@ class CachedModel:
 class StoredCompilation:
     """What one compilation leaves for the next.
 
-    Attributes:
-        shared: hash of what all models share.
-        files: hash of all files.
-        env: hashes of the environment variables read outside models.
-        env_all: hashes of all that were read.
-        repeatable: compiling it again from the same gives the same.
-        sources: hashes of the declared sources, by id.
-        folders: of sources inside the project; each was no link that leads out of it.
-        models: `CachedModel` by id, as JSON.
-        nodes: ids of all nodes, in the order of the manifest.
-        order: of models and tests, each after what it depends on.
-        found: everything that was found, sorted.
-        fresh: nodes that are not in the cache yet, each with its key.
-        places: where the others are.
-        data: the bytes in which they are.
+    `shared` and `files` are hashes of what models share and of all files; `env` has those of variables read outside
+    models, `env_all` of all. `folders` of sources inside the project were no links that lead out of it. `nodes` is in
+    the order of the manifest, `order` has each after what it depends on, `found` is sorted. `fresh` nodes, each with
+    its key, are not in the cache yet; `places` are those of the others in `data`.
     """
 
     shared: str = ""
@@ -133,7 +111,6 @@ class StoredCompilation:
         return msgspec.json.decode(self.models, type=dict[str, CachedModel])
 
     def json(self, node_id: str) -> Buffer:
-        """A node as JSON."""
         if node_id in self.fresh:
             return self.fresh[node_id][0].json
         return self.places[node_id].json_in(self.data)
@@ -154,7 +131,6 @@ class Records(KeptRecords):
         return NodeRecord(place.depends_on, place.record_in(self._compilation.data), place.key)
 
     def keys_written(self) -> dict[str, str]:
-        """The key of each node, by id."""
         fresh, places = self._compilation.fresh, self._compilation.places
         return {i: fresh[i][1] if i in fresh else places[i].key for i in self._compilation.nodes}
 
@@ -210,9 +186,9 @@ def load(folder: Path | None, target: Target) -> StoredCompilation:
 
 
 def save(compilation: StoredCompilation, folder: Path, target: Target, env: Mapping[str, str]) -> None:
-    """Keep a compilation, unless a secret was written into the project.
+    """Keep a compilation, unless a secret was written into the project: masked, it could not be used again.
 
-    A masked one could not be used again. A folder that cannot be written is not an error, it only costs time.
+    A folder that cannot be written is not an error, it only costs time.
     """
     path = _path(folder, target)
     places, nodes = place_nodes(compilation.nodes, compilation.fresh, compilation.places, compilation.data)
@@ -286,10 +262,7 @@ def same_env(digests: Mapping[str, str], env: Mapping[str, str]) -> bool:
 
 @cache
 def code_digest() -> str:
-    """What compiles: the versions, and the engine's own files where somebody works on them.
-
-    Looked at once: a process continues with the code that it has loaded.
-    """
+    """Return a digest of what compiles: the versions, and the engine's own files in a checkout; read once a process."""
     files: list[tuple[str, int, int]] = []
     waiting = [str(Path(engine.__file__).parent)]
     while waiting:

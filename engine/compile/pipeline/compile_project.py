@@ -1,6 +1,6 @@
 """Stage 2 from end to end: a project becomes a manifest, with what an earlier compilation found where that holds.
 
-What takes Jinja's and sqlglot's time to load is imported only when something has to be compiled.
+Jinja and sqlglot are imported only when something has to be compiled.
 """
 
 from __future__ import annotations
@@ -35,12 +35,8 @@ from engine.secrets.scrubber import names_credential
 class Compiled:
     """A compiled project.
 
-    Attributes:
-        manifest: its nodes, and what is wrong with them.
-        target: for which it was compiled; it alone holds secrets.
-        project: the files from which it was compiled.
-        deferred_to: the folder whose manifest.json has the tables that some models are read from (`--defer`).
-        favors_state: they are read there although they exist in the target (`--favor-state`).
+    `target` alone holds secrets. `deferred_to`: the folder whose manifest.json has the tables that some models are read
+    from (`--defer`); `favors_state`: although they exist in the target (`--favor-state`).
     """
 
     manifest: Manifest
@@ -59,19 +55,11 @@ def compile_project(
     cached: Path | None = None,
     deferred: Mapping[str, Relation] | None = None,
 ) -> Compiled:
-    """Compile a project.
+    """Compile a project; return every finding in the manifest, sorted: it never raises for a user's error.
 
-    Args:
-        project: what `load_project` read.
-        target: name of the target; None: the project's default.
-        variables: values of --vars; they win over the project's.
-        env: the environment; None: the process's own.
-        cached: the folder that keeps what was found for the next time; None: everything is compiled.
-        deferred: tables of another target that are read in place of those of some models, by the model's name; a
-            compilation with any is not kept.
-
-    Returns:
-        The manifest with every finding of the project in it, sorted; it never raises for a user's error.
+    `variables` win over the project's; `env` None: the process's own. `cached` is the folder that keeps what was found;
+    None: everything is compiled. `deferred`: tables of another target to read in place of those of some models, by the
+    model's name; a compilation with any is not kept.
     """
     environment = os.environ if env is None else env
     names = names_of(project, variables or {}, environment)
@@ -117,7 +105,6 @@ def compile_project(
 
 
 def names_of(project: LoadedProject, variables: Mapping[str, Any], environment: Mapping[str, str]) -> TemplateNames:
-    """What templates may call."""
     public = {name: value for name, value in environment.items() if not names_credential(name)}
     names = TemplateNames({**project.vars, **variables}, public)
     names.project = project.name
@@ -131,12 +118,7 @@ def _of_target(names: TemplateNames, environment: Mapping[str, str], root: Path)
 
 
 def targets_of(project: LoadedProject, variables: Mapping[str, Any]) -> Iterator[tuple[Target, tuple[Diagnostic, ...]]]:
-    """Yield each target that project.yml declares, with what is wrong with it here: the environment may be another's.
-
-    Args:
-        project: what `load_project` read.
-        variables: values of --vars.
-    """
+    """Yield each target that project.yml declares, with its findings here: the environment may be another's."""
     declared = Section.of_document(project.doc, []).child("targets")
     for name, _ in declared.mapping() if declared else ():
         problems: list[Diagnostic] = []
@@ -152,10 +134,10 @@ _TAG = re.compile(r"\{[{%]")
 
 
 def _target(project: LoadedProject, name: str | None, values: ValueRenderer, problems: list[Diagnostic]) -> Target:
-    """A target, which is rendered in this process: what it asks of secrets stays here.
+    """Render a target in this process, so that what it asks of secrets stays here.
 
     Raises:
-        ProjectError: `template-too-large`: a template in it takes too much, as a process with limits has found out.
+        ProjectError: `template-too-large`: a template in it takes too much, found out by a process with limits.
     """
     settings = project.doc.data
     if _computes_values([project.vars, settings.get("targets") if isinstance(settings, Mapping) else None]):

@@ -1,7 +1,6 @@
 """Finishing the models in the order of their references, each as soon as what it reads is finished.
 
-A model that nothing has changed for is used as it was. The others go to whoever has read them, a few at a time,
-so that no process waits for the slowest of a whole level.
+Unchanged models are reused. The others go, a few at a time, to whoever has read them.
 """
 
 from __future__ import annotations
@@ -21,13 +20,7 @@ _AT_ONCE = 8
 
 @dataclass(frozen=True, slots=True)
 class Before:
-    """What may be used of an earlier compilation.
-
-    Attributes:
-        models: by id.
-        fresh: ids of those whose own files are as they were.
-        sources: hashes of the sources.
-    """
+    """What may be used of an earlier compilation: `fresh` are the ids of models whose own files are as they were."""
 
     models: Mapping[str, CachedModel]
     fresh: frozenset[str]
@@ -44,15 +37,8 @@ class Before:
 class Flow:
     """The models on their way.
 
-    Attributes:
-        faces: of all models.
-        looped: ids of those in a cycle; each is finished without knowing what the others give.
-        before: an earlier compilation.
-        sources: hashes of the sources as they are now.
-        texts: hashes of the models' files.
-        shared: hash of what all models share.
-        models: the finished ones.
-        nodes: new nodes, each with its key.
+    `looped` ids are in a cycle: each is finished without knowing what the others give. `sources` and `texts` are hashes
+    of the sources and of the models' files, `shared` of what all models share. `nodes` are new, each with its key.
     """
 
     faces: Mapping[str, ModelInterface]
@@ -66,7 +52,6 @@ class Flow:
     _face_hashes: dict[str, str] = field(default_factory=dict)
 
     def run(self, workers: LocalWorker | Workers) -> None:
-        """Finish all models."""
         self._face_hashes = {i: self._face_hash(i) for i in self.faces}
         parents = {i: self._parents(i) for i in self.faces}
         children: dict[str, list[str]] = {i: [] for i in self.faces}

@@ -30,11 +30,7 @@ _NAME = re.compile(r"[\w.`]+")
 class NamePlace:
     """A column's name in the file of a model, and what it means.
 
-    Attributes:
-        start: where the name begins.
-        text: the name as written, with what qualifies it.
-        type: as Spark prints it; None if it is not known.
-        origins: node and column of what its values come from.
+    `text` is as written, with what qualifies it; `origins` are node and column of what its values come from.
     """
 
     start: Location
@@ -45,17 +41,10 @@ class NamePlace:
 
 @dataclass(frozen=True, slots=True)
 class EditedModel:
-    """A model as it is in an editor.
+    """A model as it is in an editor, compiled as far as that is possible.
 
-    Attributes:
-        model: compiled, as far as that is possible.
-        problems: all that was found in it.
-        names: of the columns in its SQL.
-        reads: where it names models and sources: the id of the node, and the place.
-        inputs: the columns of what it reads, by the id of the node.
-        outputs: where its columns are made, in their order.
-        steps: the names and types of the columns of its CTEs and subqueries, by name and alias in lower case.
-        query_names: the names in its SQL and what they refer to; None: it cannot be read.
+    `reads`: where it names nodes, by id. `outputs`: where its columns are made, in order. `steps`: columns of its CTEs
+    and subqueries, by name and alias in lower case. `query_names` None: its SQL cannot be read.
     """
 
     model: Model
@@ -70,13 +59,7 @@ class EditedModel:
 
 @dataclass(frozen=True, slots=True)
 class Neighbours:
-    """What a compilation knows of all models, for compiling one of them again.
-
-    Attributes:
-        compiled: the project.
-        cached_models: what is known of its models, by id; empty where a compilation is not kept.
-        variables: values of --vars.
-    """
+    """What a compilation knows of all models, for compiling one again; `cached_models` is empty if none is kept."""
 
     compiled: Compiled
     cached_models: Mapping[str, CachedModel]

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from importlib import import_module
 
 from engine.compile.artifacts.dbt_manifest import About
 from engine.compile.artifacts.node_json import Encoded, Nodes, digest, encoded, to_json
-from engine.compile.declarations.compile_context import share
+from engine.compile.declarations.compile_context import CompileContext, share
 from engine.compile.declarations.exposures import read_exposures
 from engine.compile.declarations.sinks import read_sinks
 from engine.compile.declarations.target import Target
 from engine.compile.nodes import topological_order
 from engine.compile.nodes.manifest import DataTest, Node, Source
+from engine.compile.nodes.model_interface import ModelInterface
 from engine.compile.nodes.unit_test_steps import UnitTest
 from engine.compile.output.infer_columns import source_columns
 from engine.compile.output.stream_columns import source_faults
@@ -32,6 +33,7 @@ from engine.compile.pipeline.project_graph import (
 from engine.compile.pipeline.worker import LocalWorker
 from engine.compile.pipeline.worker_pool import compile_workers
 from engine.compile.pipeline.written_tables import renamed_twice, shared_tables
+from engine.compile.references.resolve_references import KnownNodes
 from engine.compile.sql.dialect import spark
 from engine.compile.templates.rendered_values import ValueRenderer
 from engine.compile.templates.template_names import TemplateNames
@@ -42,7 +44,7 @@ from engine.compile.test_nodes.tested_columns import missing_in_tests
 from engine.compile.test_nodes.unit_test_nodes import read_unit_tests
 from engine.errors import Diagnostic, Location
 from engine.node_ids import repeated
-from engine.project import LoadedProject
+from engine.project import LoadedProject, ModelText
 from engine.relations import Relation
 from engine.secrets.scrubber import scrubber
 from engine.sources import ValueForm, kind_of
@@ -59,6 +61,18 @@ def load_all() -> None:
     spark()
 
 
+@dataclass(frozen=True, slots=True)
+class _FinishedModels:
+    """The enabled models of a project; `loops` are the cycles of their references."""
+
+    files: Mapping[str, ModelText]
+    faces: Mapping[str, ModelInterface]
+    known_nodes: KnownNodes
+    loops: list[tuple[str, ...]]
+    models: Mapping[str, CachedModel]
+    fresh: Mapping[str, tuple[Encoded, str]]
+
+
 def compile_models(
     project: LoadedProject,
     target: Target,
@@ -69,73 +83,34 @@ def compile_models(
     now: Now,
     deferred: Mapping[str, Relation],
 ) -> StoredCompilation:
-    """Compile what has changed since an earlier compilation.
+    """Compile what has changed since an earlier compilation; findings are added to those in `diagnostics`.
 
-    Args:
-        project: what the files say.
-        target: the chosen one.
-        names: what templates may call.
-        values: renders settings.
-        diagnostics: what was found already.
-        before: the earlier compilation, as far as it may be used.
-        now: the hashes of the project.
-        deferred: see `compile_project`.
+    `before` is as far as it may be used; `deferred`: see `compile_project`.
     """
     shared = share(project, target, names, values, diagnostics)
     env = env_digests(names.used_env, names.env)
     about = About(project.name)
     sources = {i: encoded(source, about) for i, source in shared.sources.items()}
     hashes = {i: digest(source.json) for i, source in sources.items()}
-    texts = {f"model.{model.name}": model for model in project.models}
-    cached = before.cached_models()
-    fresh = frozenset(i for i in texts if i in cached and cached[i].fresh(now.texts[i], names.env))
-    stale = len(texts) - len(fresh) if hashes == before.sources else len(texts)
-    with compile_workers(LocalWorker(shared, texts), stale) as workers:
-        read = workers.read([i for i in texts if i not in fresh])
-        faces = {i: cached[i].face if i in fresh else read[i] for i in texts}
-        known_nodes = known_names(faces.values(), shared.sources, sources_whole=shared.sources_whole)
-        known_nodes = replace(known_nodes, relations={**known_nodes.relations, **deferred}, deferred=deferred)
-        faces = {i: face for i, face in faces.items() if face.enabled}
-        loops = loops_of(faces)
-        looped = frozenset(i for loop in loops for i in loop)
-        workers.meet(known_nodes, selected_names(faces.values(), shared.sources), looped)
-        flow = Flow(faces, looped, Before(cached, fresh, before.sources), hashes, now.texts, now.shared)
-        flow.run(workers)
-    diagnostics += taken_files(faces.values(), shared.sources)
-    diagnostics += own_tables(faces.values(), shared.sources)
-    diagnostics += [loop_finding(loop, lambda i, name: read_model(texts[i], shared).place_of(name)) for loop in loops]
-    of_sources = event_times(shared.sources)
-    diagnostics += of_sources
-    # What is wrong with a source's watermark is not repeated for each model that streams it.
-    reported = {(problem.code, problem.message) for problem in of_sources}
-    problems = (problem for i in faces for problem in flow.models[i].problems)
-    diagnostics += [problem for problem in problems if (problem.code, problem.message) not in reported]
-    models = {i: flow.models[i] for i in faces}
+    finished = _finish_models(shared, hashes, before, now, deferred)
+    diagnostics += _model_findings(finished, shared)
+    models = finished.models
     compilation = _compilation_of(
-        before, now, models, flow.nodes | {i: (node, hashes[i]) for i, node in sources.items()}
+        before, now, models, {**finished.fresh, **{i: (node, hashes[i]) for i, node in sources.items()}}
     )
     nodes = Nodes({**shared.sources, **dict.fromkeys(models)}, compilation.json)
     names.begin()
-    tests: tuple[DataTest | UnitTest, ...] = (
-        *source_tests(shared, known_nodes, diagnostics),
-        *read_singular(shared, known_nodes, diagnostics),
-    )
-    diagnostics += missing_in_tests((*_across_nodes(models, compilation), *filter(_is_across, tests)), nodes)
-    kept_rows = {i: None for model in models.values() for i in model.nodes if _keeps_rows(i, compilation)}
-    diagnostics += shared_tables(faces.values(), (*Nodes(kept_rows, compilation.json).values(), *tests))
-    diagnostics += renamed_twice(faces.values())
-    tests += read_unit_tests(project, nodes, values, diagnostics)
-    of_files = {test.id: encoded(test, about) for test in tests}
+    tests = {test.id: encoded(test, about) for test in _read_tests(shared, finished, compilation, nodes, diagnostics)}
     exposures = {e.id: encoded(e, about) for e in read_exposures(project, nodes, values, diagnostics)}
     sinks = {sink.id: encoded(sink, about) for sink in read_sinks(project, target, nodes, values, diagnostics)}
     ends = {**exposures, **sinks}
-    of_files |= ends
     env |= env_digests(names.used_env, names.env)
-    fresh_nodes = {**compilation.fresh, **{i: (node, digest(node.json)) for i, node in of_files.items()}}
-    ids = (*sources, *(i for model in models.values() for i in model.nodes), *of_files)
+    fresh = {**compilation.fresh, **{i: (node, digest(node.json)) for i, node in {**tests, **ends}.items()}}
+    ids = (*sources, *(i for model in models.values() for i in model.nodes), *tests, *ends)
     diagnostics += repeated(ids)
-    depends = {i: _dependencies(i, fresh_nodes, compilation.places) for i in ids if i not in sources and i not in ends}
-    same = not loops and depends == {i: before.places[i].depends_on for i in before.order}
+    ordered = (i for i in ids if i not in sources and i not in ends)
+    depends = {i: _dependencies(i, fresh, compilation.places) for i in ordered}
+    same = not finished.loops and depends == {i: before.places[i].depends_on for i in before.order}
     return replace(
         compilation,
         # Whether a folder is a link is not part of the files' text.
@@ -145,16 +120,75 @@ def compile_models(
         sources=hashes,
         folders=tuple(dict.fromkeys(folder for source in shared.sources.values() for folder in _folders(source))),
         nodes=ids,
-        order=before.order if same else _order(depends, alphabetic=bool(loops)),
+        order=before.order if same else _order(depends, alphabetic=bool(finished.loops)),
         found=_sort_diagnostics(diagnostics),
-        fresh=fresh_nodes,
+        fresh=fresh,
     )
+
+
+def _finish_models(
+    shared: CompileContext,
+    sources: Mapping[str, str],
+    before: StoredCompilation,
+    now: Now,
+    deferred: Mapping[str, Relation],
+) -> _FinishedModels:
+    """Read the models whose files have changed, and finish all; `sources` are hashes of the sources as they are now."""
+    files = {f"model.{model.name}": model for model in shared.project.models}
+    cached = before.cached_models()
+    fresh = frozenset(i for i in files if i in cached and cached[i].fresh(now.texts[i], shared.names.env))
+    stale = len(files) - len(fresh) if sources == before.sources else len(files)
+    with compile_workers(LocalWorker(shared, files), stale) as workers:
+        read = workers.read([i for i in files if i not in fresh])
+        faces = {i: cached[i].face if i in fresh else read[i] for i in files}
+        known_nodes = known_names(faces.values(), shared.sources, sources_whole=shared.sources_whole)
+        known_nodes = replace(known_nodes, relations={**known_nodes.relations, **deferred}, deferred=deferred)
+        faces = {i: face for i, face in faces.items() if face.enabled}
+        loops = loops_of(faces)
+        looped = frozenset(i for loop in loops for i in loop)
+        workers.meet(known_nodes, selected_names(faces.values(), shared.sources), looped)
+        flow = Flow(faces, looped, Before(cached, fresh, before.sources), sources, now.texts, now.shared)
+        flow.run(workers)
+    return _FinishedModels(files, faces, known_nodes, loops, {i: flow.models[i] for i in faces}, flow.nodes)
+
+
+def _model_findings(finished: _FinishedModels, shared: CompileContext) -> Iterator[Diagnostic]:
+    faces, sources = finished.faces.values(), shared.sources
+    yield from taken_files(faces, sources)
+    yield from own_tables(faces, sources)
+    for loop in finished.loops:
+        yield loop_finding(loop, lambda i, name: read_model(finished.files[i], shared).place_of(name))
+    of_sources = event_times(sources)
+    yield from of_sources
+    # What is wrong with a source's watermark is not repeated for each model that streams it.
+    reported = {(problem.code, problem.message) for problem in of_sources}
+    problems = (problem for model in finished.models.values() for problem in model.problems)
+    yield from (problem for problem in problems if (problem.code, problem.message) not in reported)
+
+
+def _read_tests(
+    shared: CompileContext,
+    finished: _FinishedModels,
+    compilation: StoredCompilation,
+    nodes: Mapping[str, Node],
+    diagnostics: list[Diagnostic],
+) -> tuple[DataTest | UnitTest, ...]:
+    """Read the tests that are declared elsewhere than with a model, and report what is wrong across nodes."""
+    models, faces = finished.models, finished.faces.values()
+    tests: tuple[DataTest, ...] = (
+        *source_tests(shared, finished.known_nodes, diagnostics),
+        *read_singular(shared, finished.known_nodes, diagnostics),
+    )
+    diagnostics += missing_in_tests((*_across_nodes(models, compilation), *filter(_is_across, tests)), nodes)
+    kept_rows = {i: None for model in models.values() for i in model.nodes if _keeps_rows(i, compilation)}
+    diagnostics += shared_tables(faces, (*Nodes(kept_rows, compilation.json).values(), *tests))
+    diagnostics += renamed_twice(faces)
+    return (*tests, *read_unit_tests(shared.project, nodes, shared.values, diagnostics))
 
 
 def _compilation_of(
     before: StoredCompilation, now: Now, models: Mapping[str, CachedModel], fresh: Mapping[str, tuple[Encoded, str]]
 ) -> StoredCompilation:
-    """What is known once the models are compiled."""
     used_nodes = {i for model in models.values() for i in model.nodes if i not in fresh}
     return StoredCompilation(
         shared=now.shared,

@@ -24,9 +24,7 @@ _Number = Annotated[int, msgspec.Meta(ge=0)]
 class NodePlace(msgspec.Struct, frozen=True, array_like=True):
     """Where a node is: the offset, the lengths of its JSON and of its entry in manifest.json, which follows it.
 
-    Attributes:
-        depends_on: ids of the nodes it names.
-        key: changes with everything that is written of the node.
+    `depends_on`: ids of the nodes it names; `key` changes with everything that is written of the node.
     """
 
     depends_on: tuple[str, ...]
@@ -36,21 +34,14 @@ class NodePlace(msgspec.Struct, frozen=True, array_like=True):
     record: _Number
 
     def json_in(self, data: Buffer) -> memoryview:
-        """The node, of the bytes of all."""
         return memoryview(data)[self.start : self.start + self.json]
 
     def record_in(self, data: Buffer) -> memoryview:
-        """Its entry in manifest.json."""
         return memoryview(data)[self.start + self.json : self.start + self.json + self.record]
 
 
 def read_kept(path: Path) -> tuple[memoryview, memoryview]:
-    """The head of a cache and the bytes of its nodes.
-
-    Raises:
-        OSError: it cannot be read.
-        ValueError: it is empty, or shorter than it says.
-    """
+    """Return the head of a cache and the bytes of its nodes; raise OSError, or ValueError if it is too short."""
     with open_regular(path, _MOST_BYTES) as file:
         whole = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
     end = _LENGTH_BYTES + int.from_bytes(whole[:_LENGTH_BYTES])
@@ -70,13 +61,9 @@ def place_nodes(
     places: Mapping[str, NodePlace],
     data: Buffer,
 ) -> tuple[dict[str, NodePlace], list[Buffer]]:
-    """Where nodes will be, and their bytes.
+    """Return where nodes will be, and their bytes.
 
-    Args:
-        ids: of all nodes, in the order of the manifest.
-        fresh: new ones, each with its key.
-        places: of the others in `data`.
-        data: the bytes of an earlier cache.
+    `ids` are in the order of the manifest; `fresh` are new ones, each with its key; the others have `places` in `data`.
     """
     moved: dict[str, NodePlace] = {}
     content: list[Buffer] = []

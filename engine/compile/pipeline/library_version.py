@@ -10,10 +10,7 @@ _END = ".dist-info"
 
 
 def library_version(name: str) -> str:
-    """The version, from the name of the folder that describes the library, beside it; else as its metadata has it.
-
-    Args:
-        name: of the distribution and of its package, in lower case and without hyphens.
+    """Return the version by the name of the folder that describes the library; else as its metadata has it.
 
     Raises:
         importlib.metadata.PackageNotFoundError: it is not installed.

@@ -55,7 +55,6 @@ class Read:
         )
 
     def place_of(self, name: str) -> Location:
-        """Where the query names a model."""
         if self.query is not None and self.rendered is not None:
             for reference in self.query.references:
                 if reference.kind == "ref" and reference.name == name:

@@ -18,14 +18,8 @@ if TYPE_CHECKING:
 class QueryName:
     """A name in a query.
 
-    Attributes:
-        place: where it begins; of one that Jinja writes, where the tag does.
-        text: as written.
-        literal: whether the file has it as it is.
-        kind: what it is.
-        named_at: what gave the name, as in `NameUse`.
-        origin: the node and column, of a column whose name no alias gives.
-        names_column: whether it gives a column of the query, or of a set operation, its name.
+    `place`: of a name that Jinja writes, where the tag begins. `literal`: the file has it as it is. `named_at` and
+    `origin` as in `NameUse`. `names_column`: it names a column of the query, or of a set operation.
     """
 
     place: Location
@@ -41,12 +35,9 @@ class QueryName:
 class QueryNames:
     """The names in a query.
 
-    Attributes:
-        names: that refer to something.
-        unaliased: what names a column without an alias: its `named_at`, the place behind it, and whether the file has
-            that as it is.
-        outputs: what gives each column its name, by the column's name in lower case.
-        written: the lines and columns from one place to another (exclusive) that the file has as they were rendered.
+    `unaliased`: what names a column without an alias: its `named_at`, the place behind it, and whether the file has
+    that as it is. `outputs`: what gives each column its name, by it in lower case. `written`: spans (end exclusive)
+    that the file has as they were rendered.
     """
 
     names: tuple[QueryName, ...] = ()

@@ -1,7 +1,6 @@
 """Settings that this version compiles and cannot run yet; a build rejects them instead of ignoring them.
 
-A MERGE has no options of Iceberg's writer, and reads some from its session: which ones is Iceberg's `SparkWriteConf`
-(1.12.0). For the others there is a property of the table, or nothing.
+Which options of Iceberg's writer a MERGE reads from its session is in Iceberg's `SparkWriteConf` (1.12.0).
 """
 
 from __future__ import annotations

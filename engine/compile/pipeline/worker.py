@@ -50,7 +50,6 @@ class LocalWorker:
         self.begins: Callable[[str], None] = lambda _: None
 
     def read(self, ids: Iterable[str]) -> dict[str, ModelInterface]:
-        """Read some models and tell what the others must know of them."""
         faces = {}
         for i in ids:
             with self._blame_model(i):
@@ -66,20 +65,16 @@ class LocalWorker:
 
     @staticmethod
     def owner(_: str) -> int:
-        """Who finishes a model."""
         return 0
 
     @property
     def busy(self) -> bool:
-        """Whether work was started whose result is not collected yet."""
         return bool(self._results)
 
     def takes(self, _: int) -> bool:
-        """Whether it may begin with more."""
         return not self._results
 
     def begin(self, _: int, ids: Iterable[str], given_json: Mapping[str, bytes]) -> None:
-        """Finish some models."""
         self._results.append(self.finish(ids, given_json))
 
     def take_result(self) -> tuple[int, dict[str, CompiledEntry]]:

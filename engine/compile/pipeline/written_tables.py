@@ -1,8 +1,4 @@
-"""The tables that a project writes: no two writers may have one name, as the catalog reads names.
-
-Spark reads names in any letter case, and so do Hive, Glue and some REST catalogs; those that distinguish letter case
-have no use for two tables that differ in it.
-"""
+"""The tables that a project writes: no two writers may have one name, in any letter case, as in most catalogs."""
 
 from __future__ import annotations
 
@@ -41,12 +37,7 @@ class _Writer:
 
 
 def shared_tables(faces: Iterable[ModelInterface], tests: Iterable[Node]) -> Iterator[Diagnostic]:
-    """Findings about tables that have several writers.
-
-    Args:
-        faces: of the models.
-        tests: data tests; those that keep no rows write nothing.
-    """
+    """Yield findings about tables that have several writers: models, and data tests that keep rows."""
     models = [_of_model(face) for face in faces if face.in_catalog]
     writers: dict[tuple[str, str], _Writer] = {}
     for one in [*models, *_of_tests(tests)]:
@@ -83,7 +74,6 @@ def renamed_twice(faces: Iterable[ModelInterface]) -> Iterator[Diagnostic]:
 
 
 def _table_names(face: ModelInterface) -> set[str]:
-    """The names by which a model or its table may be meant, in lower case."""
     relation = face.relation
     whole = f"{relation.schema}.{relation.name}"
     return {name.lower() for name in (face.name, relation.name, whole, f"{relation.catalog}.{whole}")}

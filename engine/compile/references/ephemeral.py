@@ -1,7 +1,7 @@
 """Ephemeral models: their SQL is inside that of the models that read them.
 
-An ephemeral model brings its own streams with their watermarks. A model that reads it lists it as a stream and
-has its inputs among its own; the columns of the two stay apart, so that lineage goes through both.
+One brings its own streams with their watermarks: a reader lists it as a stream and has its inputs among its own; the
+columns of the two stay apart, so that lineage goes through both.
 """
 
 from __future__ import annotations
@@ -23,14 +23,8 @@ _BEFORE = "(\n"
 class Inlined:
     """What an ephemeral model gives to those that read it.
 
-    Attributes:
-        name: of the model.
-        sql: its compiled SQL.
-        inputs: what it reads, with the views that are in its SQL.
-        stateful: whether it keeps state when it is streamed.
-        facts: what it means, for fingerprints.
-        deterministic: whether its query neither reads the clock nor draws random numbers.
-        slots: where its SQL names what it reads.
+    `inputs`: what it reads, with the views that are in its SQL. `stateful`: it keeps state when it is streamed.
+    `slots`: where its SQL names what it reads.
     """
 
     name: str
@@ -43,7 +37,6 @@ class Inlined:
 
     @property
     def streamed(self) -> bool:
-        """Whether it reads a stream."""
         return any(item.stream for item in self.inputs)
 
     @property
@@ -57,19 +50,12 @@ class Inlined:
 
     @property
     def slots_in_text(self) -> tuple[Slot, ...]:
-        """Where that relation names what it reads."""
         return tuple(slot.moved(len(_BEFORE)) for slot in self.slots)
 
 
 @dataclass(frozen=True, slots=True)
 class GivenNode:
-    """What a node gives to the models that read it.
-
-    Attributes:
-        columns: as they see them.
-        inlined: its SQL, if it is ephemeral.
-        unsafe: names of the sources above it that cannot be re-read.
-    """
+    """What a node gives to the models that read it; `unsafe`: the sources above it that cannot be re-read."""
 
     columns: InputColumns
     inlined: Inlined | None = None
@@ -81,13 +67,7 @@ MAX_SQL = 2_000_000
 
 
 def too_large(text: str, names: Iterable[str], ephemeral: Mapping[str, Inlined]) -> tuple[str, str] | None:
-    """Say if a query would be too large with ephemeral models in the place of their names: message and hint.
-
-    Args:
-        text: the query.
-        names: the ephemeral models that it names, as often as it does.
-        ephemeral: by name.
-    """
+    """Return message and hint if a query is too large with ephemeral models inlined as often as `names` has them."""
     times = Counter(names)
     size = len(text) + sum(number * len(ephemeral[name].sql) for name, number in times.items())
     if not times or size <= MAX_SQL:

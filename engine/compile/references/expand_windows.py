@@ -42,15 +42,7 @@ def lower_windows(
     columns: Mapping[str, frozenset[str]],
     report: Report,
 ) -> Lowered:
-    """Find the uses of windows.
-
-    Args:
-        query: the model's query.
-        bound: its names and types.
-        windows: the declared windows.
-        columns: of each model or source read, the columns as far as they are known.
-        report: takes code, message, hint and the place (or the offset in the rendered text).
-    """
+    """Find the uses of windows; `columns` has, of each model or source read, those that are known."""
     lowered = Lowered()
     for window in windows:
         for select in query.nodes.every(exp.Select):
@@ -170,7 +162,6 @@ def _is_inside(node: exp.Expr, select: exp.Select, kind: type[exp.Expr]) -> bool
 
 
 def _own_nodes(select: exp.Select, kind: type[_Node]) -> Iterator[_Node]:
-    """The nodes of a kind that belong to this SELECT and not to one inside it."""
     for node in select.find_all(kind):
         parent = node.parent
         while parent is not None and not isinstance(parent, (exp.Query, exp.CTE)):

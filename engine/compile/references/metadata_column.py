@@ -1,7 +1,7 @@
 """`_metadata`, where a record came from: a column of a source that `select *` leaves out.
 
-The view of a source has the column only in models that name it, and there every star over the source gets an
-`EXCEPT (<source>._metadata)`. (Spark's own hidden columns end at a view.)
+The view of a source has it only in models that name it: there every star over the source gets an `EXCEPT`. (Spark's own
+hidden columns end at a view.)
 """
 
 from __future__ import annotations
@@ -21,13 +21,7 @@ def names_metadata(text: str) -> bool:
 
 
 def star_edits(query: ParsedQuery, names: Mapping[int, str], text: str) -> Iterator[Edit]:
-    """The edits that keep `_metadata` out of the stars of a query.
-
-    Args:
-        query: with the stars.
-        names: for each reference to a source, by its offset, the name that qualifies its columns.
-        text: that was parsed.
-    """
+    """Yield the edits that keep `_metadata` out of stars; `names`: what qualifies a source's columns, by its offset."""
     for star, hidden in _stars(query, names):
         columns = ", ".join(f"{name}.{ORIGIN}" for name in hidden)
         listed = star.args.get("except_") or ()
@@ -42,10 +36,7 @@ def star_edits(query: ParsedQuery, names: Mapping[int, str], text: str) -> Itera
 
 
 def implied_stars(query: ParsedQuery, names: Mapping[int, str], text: str) -> Iterator[int]:
-    """The references to sources of which a query gives `_metadata` without a star: `TABLE t`, `FROM t |> WHERE ..`.
-
-    The arguments are those of `star_edits`.
-    """
+    """Yield the references to sources of which a query gives `_metadata` without a star: `TABLE t`, `FROM t |> ..`."""
     for star, hidden in _stars(query, names):
         if not _is_written(star, text):
             yield min(hidden.values())

@@ -24,14 +24,9 @@ from engine.sources import kind_of, source_traits
 class KnownNodes:
     """What can be referred to.
 
-    Attributes:
-        relations: of the enabled models.
-        kinds: of the models whose settings could be read.
-        sources: by id.
-        disabled: names of disabled models.
-        sources_whole: all source files could be read, so that a source not found is none.
-        rewritten: models whose rows change, each with the reason; no stream reads them.
-        deferred: models that are read in another target's table, which `relations` has for them, too.
+    `sources_whole`: all source files could be read, so that a source not found is none. `rewritten`: models whose rows
+    change, each with the reason; no stream reads them. `deferred`: models that are read in another target's table,
+    which `relations` has for them, too.
     """
 
     relations: Mapping[str, Relation]
@@ -44,7 +39,6 @@ class KnownNodes:
 
     @property
     def source_names(self) -> list[str]:
-        """All sources as models call them."""
         return [source.name for source in self.sources.values()]
 
     def inlines(self, name: str) -> bool:
@@ -75,17 +69,7 @@ class Draft:
 def resolve(
     draft: Draft, known_nodes: KnownNodes, own: Relation, ephemeral: Mapping[str, Inlined]
 ) -> tuple[tuple[Input, ...], list[Edit]]:
-    """Resolve the references of a model.
-
-    Args:
-        draft: the model.
-        known_nodes: what can be referred to.
-        own: the model's own table.
-        ephemeral: by name, the ephemeral models among what it reads.
-
-    Returns:
-        The inputs by first appearance, and the edits that put their names into the SQL.
-    """
+    """Return a model's inputs by first appearance, and the edits that put their names into the SQL."""
     streams = {s.name: s for s in draft.config.streams}
     edits = [Edit(start, end, f"`{name}`") for start, end, name in draft.query.qualifiers]
     for reference in draft.query.references:

@@ -20,10 +20,9 @@ class Spliced:
 
 
 def splice(rendered: Rendered, edits: list[Edit], end: int) -> Spliced:
-    """Apply the edits to the rendered text up to `end`.
+    """Apply the edits to the rendered text up to `end`, and take blank lines off both ends.
 
-    Edits do not overlap; of two for the same span the first counts. Blank lines at both ends (the
-    blanked-out header) go.
+    Edits do not overlap; of two for the same span the first counts.
     """
     text = rendered.text
     begin = len(text) - len(text.lstrip())

@@ -23,11 +23,7 @@ class BlockScope:
     bound: Walk
 
     def place(self, column: exp.Column) -> tuple[BlockSource, NameRef]:
-        """The source of a column, and what its name refers to.
-
-        Raises:
-            NotFollowedError: the source is not certain.
-        """
+        """Return the source of a column, and what its name refers to; raise NotFollowedError if that is not certain."""
         ref = self.bound.refs.get(id(column))
         ids = ref.ids if ref is not None and len(ref.ids) == 1 else ()
         # An alias of the SELECT may be the same column by another name, which FROM does not have.
@@ -38,11 +34,7 @@ class BlockScope:
         return owners[0], ref
 
     def may_be_null(self, node: exp.Expr) -> bool:
-        """Whether an expression names a column of an outer side, which is NULL where nothing matches.
-
-        Raises:
-            NotFollowedError: of one of its names that is not certain.
-        """
+        """Return whether an expression names a column of an outer side; raise NotFollowedError if that is uncertain."""
         places = [self.place(column) for column in node.find_all(exp.Column)]
         return any(source.outer for source, _ in places)
 
@@ -56,17 +48,13 @@ class BlockScope:
         return column
 
     def key_of(self, node: exp.Expr) -> str:
-        """A text that is equal for equal expressions.
-
-        Raises:
-            NotFollowedError: the source of a column is not certain.
-        """
+        """Return a text that is equal for equal expressions; raise NotFollowedError if a source is not certain."""
         for column in node.find_all(exp.Column):
             self.place(column)
         return self.bound.key_of(node)
 
     def cut(self, value: exp.Expr) -> TruncatedTime | None:
-        """What a value is cut from; None: it is something else, or the input is read twice.
+        """Return what a value is cut from; None: it is something else, or the input is read twice.
 
         Raises:
             NotFollowedError: the source of a column is not certain.
@@ -80,11 +68,9 @@ class BlockScope:
         return TruncatedTime(source.view, column.name, unit) if whole else None
 
     def decided(self, value: exp.Expr, grain: Sequence[str] | None) -> bool:
-        """Whether an output value follows from what rows of the sources belong together by.
+        """Return whether an output value follows from what rows of the sources belong together by.
 
-        Args:
-            value: of the SELECT.
-            grain: the keys of expressions; None: each row is on its own.
+        `grain` has the keys of expressions; None: each row is on its own.
 
         Raises:
             NotFollowedError: the source of a column is not certain.

@@ -32,11 +32,7 @@ _SIDES = ((InputState.BEFORE, InputState.REMOVED), (InputState.AFTER, InputState
 
 @dataclass(frozen=True, slots=True)
 class FollowedQuery:
-    """A query whose changes can be derived.
-
-    Attributes:
-        branches: one, or those of a UNION ALL.
-    """
+    """A query whose changes can be derived; `branches`: one, or those of a UNION ALL."""
 
     branches: tuple[QueryBlock, ...]
 
@@ -56,10 +52,7 @@ class FollowedQuery:
     def search(self, keys: Sequence[str], changed: Sequence[str], relation_name: Naming) -> str:
         """Return SQL for the keys of all output rows that may have changed, some of them more than once.
 
-        Args:
-            keys: among `keys`.
-            changed: the inputs that changed.
-            relation_name: gives what an input is called in one of its states.
+        `changed` are inputs; `relation_name` gives what an input is called in one of its states.
         """
         terms: list[str] = []
         for branch in self.branches:
@@ -75,14 +68,9 @@ class FollowedQuery:
 
 
 def follow_changes(sql: str, columns: Mapping[str, Sequence[str]]) -> FollowedQuery:
-    """Say how the changes of a query follow from those of its inputs.
+    """Say how the changes of a query follow from those of its inputs; raise NotFollowedError if they do not.
 
-    Args:
-        sql: of the query.
-        columns: of each input in the order of `*`, by the name it has in the query without quotes.
-
-    Raises:
-        NotFollowedError: they do not.
+    `columns` are in the order of `*`, by the name that the input has in the query without quotes.
     """
     tree = tree_of(sql)
     if tree is None:
@@ -117,7 +105,6 @@ def _changed_relations(
 
 
 def _relation(source: BlockSource, relation_name: Naming, state: InputState) -> str:
-    """A source as it was before or after the change."""
     if source.inner is None:
         return relation_name(source.view, state)
     block = source.inner

@@ -24,23 +24,14 @@ _CLOSING = {TokenType.R_PAREN, TokenType.R_BRACKET}
 
 @dataclass(frozen=True, slots=True)
 class QueryText:
-    """A query, as it is written.
-
-    Attributes:
-        text: of it.
-        tokens: of the text.
-    """
+    """A query, as it is written, with its tokens."""
 
     text: str
     tokens: Sequence[Token]
 
     @classmethod
     def of_sql(cls, text: str) -> QueryText:
-        """The text with its tokens.
-
-        Raises:
-            sqlglot.errors.TokenError: a quote or comment has no end.
-        """
+        """Return the text with its tokens; raise sqlglot's TokenError if a quote or comment has no end."""
         return cls(text, tokenize(text))
 
     def of_part(self, node: exp.Expr) -> str | None:

@@ -24,13 +24,8 @@ class NotFollowedError(Exception):
 class BlockSource:
     """Something in a FROM.
 
-    Attributes:
-        alias: by which its columns are qualified, in lower case.
-        view: the name of an input; empty: it is a query of its own.
-        inner: that query.
-        join: how it is joined: empty for the first, else `INNER`, `LEFT` or `CROSS`.
-        on: the condition; empty: none.
-        columns: their names in lower case, by id.
+    `alias` is in lower case. `view`: the name of an input; empty: `inner`, a query of its own. `join`: empty for the
+    first, else `INNER`, `LEFT` or `CROSS`. `on` empty: no condition. `columns`: names in lower case, by id.
     """
 
     alias: str
@@ -42,7 +37,6 @@ class BlockSource:
 
     @property
     def outer(self) -> bool:
-        """Whether its columns are NULL where nothing matches."""
         return self.join == "LEFT"
 
 
@@ -58,17 +52,11 @@ class BlockKey:
 class QueryBlock:
     """A SELECT.
 
-    Attributes:
-        items: the text of each of its columns, with the name that it gives it (empty: none that is certain); None: one
-            of them cannot be written again, or none needs to be.
-        sources: in the order of its FROM.
-        where: the text of its condition; empty: none; None: it cannot be written again, or need not be.
-        inner_conditions: the conjuncts of it that name no column of an outer side.
-        own_keys: for each output column, an expression over the FROM by whose values output rows can be divided into
-            parts that do not depend on each other; None: it is no such column.
-        names: of the output columns, in order and in lower case; empty: Spark's name of it is not certain. A list of
-            columns behind an alias may have replaced those of the items.
-        grouped: rows of the FROM come together in output rows: GROUP BY, DISTINCT or a window.
+    `items`: the text of each column with its name (empty: not certain); None: one cannot be written again, or need not
+    be. `where` empty: there is none; None as for `items`. `inner_conditions`: the conjuncts that name no column of an
+    outer side. `own_keys`: for each output column, an expression over the FROM by whose values output rows can be
+    divided into independent parts; None: no such column. `names`: in order and lower case; empty: not certain.
+    `grouped`: rows of the FROM come together by GROUP BY, DISTINCT or a window.
     """
 
     items: tuple[tuple[str, str], ...] | None
@@ -103,11 +91,7 @@ class QueryBlock:
         return frozenset().union(*view_sets)
 
     def query(self, rest: str) -> str:
-        """The SELECT over another FROM and WHERE, with its columns under their names.
-
-        Raises:
-            NotFollowedError: one of them cannot be written again.
-        """
+        """Return the SELECT over another FROM and WHERE; raise NotFollowedError if a column cannot be written again."""
         if self.items is None:
             raise NotFollowedError("a column of a CTE or subquery is not followed: it is written in another way")
         text = f"SELECT {', '.join(f'{text} AS {quoted(name)}' if name else text for text, name in self.items)} {rest}"

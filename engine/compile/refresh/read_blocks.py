@@ -1,6 +1,5 @@
 """How a query is put together of SELECTs whose changes follow from those of its inputs.
 
-The parts are the user's own text (`part_text`), and the names of columns those that compile finds (`find_columns`).
 What cannot be followed with certainty raises `NotFollowedError`: the table is then computed in full.
 """
 
@@ -53,10 +52,7 @@ class _Output:
 def blocks_of(tree: exp.Expr, text: str, columns: Mapping[str, Sequence[str]]) -> tuple[QueryBlock, ...]:
     """Return the branches of a query: one, or those of a UNION ALL.
 
-    Args:
-        tree: of the query.
-        text: of the query.
-        columns: of each input in order, by the name it has in the text without quotes.
+    `columns`: of each input in order, by the name it has in the text without quotes.
 
     Raises:
         NotFollowedError: the query is of another form.
@@ -115,10 +111,9 @@ class _Reader:
         return blocks
 
     def passed(self, select: exp.Select) -> QueryBlock | None:
-        """The block of a query with groups, windows or outer joins, of which a SELECT takes rows and columns.
+        """Return the block of a query with groups, windows or outer joins, of which a SELECT takes rows and columns.
 
-        `select a, n from (select .., rank() over (..) as n ..) where n = 1`: each of its rows depends on the same rows
-        as one of the inner query. None: the SELECT does something else, or with something else.
+        `select a, n from (select .., rank() over (..) as n ..) where n = 1`. None: the SELECT does something else.
         """
         parts = [*select.expressions, select.args.get("where")]
         if (
@@ -230,11 +225,7 @@ class _Reader:
                 yield None
 
     def part(self, node: exp.Expr) -> str:
-        """The text of a part.
-
-        Raises:
-            NotFollowedError: it is not found, and sqlglot might write it in another way.
-        """
+        """Return the text of a part; raise NotFollowedError if it is not found: sqlglot might change it."""
         text = self.text.of_part(node)
         if text is None and all(isinstance(one, _PLAIN) for one in node.walk()):
             text = node.sql(spark())
@@ -244,11 +235,7 @@ class _Reader:
 
 
 def _check(select: exp.Select) -> None:
-    """Check that the changes of a SELECT can be followed.
-
-    Raises:
-        NotFollowedError: they cannot.
-    """
+    """Raise NotFollowedError if the changes of a SELECT cannot be followed."""
     for part in _other_arguments(select, _PARTS):
         raise NotFollowedError(f"{_SHOWN.get(part, part.upper())} is not followed")
     if select.args.get("from_") is None:
@@ -277,7 +264,6 @@ def _check_group(select: exp.Select) -> None:
 
 
 def _join_word(join: exp.Expr) -> str:
-    """How a source is joined: `INNER`, `LEFT` or `CROSS`."""
     side, kind = (join.args.get("side") or "").upper(), (join.args.get("kind") or "").upper()
     if _other_arguments(join, {"this", "side", "kind", "on"}) or side not in {"", "LEFT"} or kind not in {
         "", "INNER", "OUTER", "CROSS",
@@ -339,11 +325,7 @@ def _does_more(part: exp.Expr) -> bool:
 
 
 def _single_block(blocks: tuple[QueryBlock, ...]) -> QueryBlock:
-    """The block of a query that is read by another one.
-
-    Raises:
-        NotFollowedError: it is of another form.
-    """
+    """Return the block of a query that is read by another one; raise NotFollowedError if it is of another form."""
     if len(blocks) != 1:
         raise NotFollowedError("UNION ALL inside a CTE or subquery is not followed", "Make it a model of its own.")
     (block,) = blocks

@@ -25,13 +25,7 @@ _DAYS = {
 
 @dataclass(frozen=True, slots=True)
 class TruncatedTime:
-    """What a column is cut from.
-
-    Attributes:
-        view: the input.
-        column: of it, as written.
-        unit: in capitals.
-    """
+    """What a column is cut from: `column` of the input `view`, as written, to `unit`, in capitals."""
 
     view: str
     column: str

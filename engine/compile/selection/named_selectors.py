@@ -1,7 +1,7 @@
 """Named selections: `selectors.yml`, in dbt's form.
 
-A selector has a name and a definition: a selection in text form, `{method: tag, value: hourly, children: true}`,
-or a `union` or `intersection` of such, with `exclude` among them.
+A definition is a selection in text form, `{method: tag, value: hourly, children: true}`, or a `union` or `intersection`
+of such, with `exclude` among them.
 """
 
 from __future__ import annotations
@@ -36,22 +36,14 @@ class NamedSelectors:
     diagnostics: list[Diagnostic] = field(default_factory=list)
 
     def nodes(self, name: str, choose: Choose) -> set[str]:
-        """Return the nodes of a selector.
-
-        Raises:
-            UsageError: there is none of this name.
-        """
+        """Return the nodes of a selector; raise UsageError if there is none of this name."""
         if name not in self.definitions:
             raise UsageError("usage", f"selector '{name}' not found", _nearest(name, self))
         return definition_nodes(self.definitions[name], choose)
 
 
 def read_selectors(root: Path) -> NamedSelectors | None:
-    """Read selectors.yml; None if the project has none.
-
-    Raises:
-        ProjectError: the file cannot be read.
-    """
+    """Read selectors.yml; None if the project has none. Raise ProjectError if it cannot be read."""
     diagnostics: list[Diagnostic] = []
     text = read(root / FILE, FILE, diagnostics) if exists(root, FILE, diagnostics) else None
     if text is None and diagnostics:
@@ -88,11 +80,7 @@ def read_selectors(root: Path) -> NamedSelectors | None:
 
 
 def default_selector(root: Path) -> str | None:
-    """The selector that a command without a selection uses.
-
-    Raises:
-        ProjectError: selectors.yml has errors.
-    """
+    """Return the selector of a command without a selection; raise ProjectError if selectors.yml has errors."""
     selectors = read_selectors(root)
     if selectors is not None and selectors.diagnostics:
         raise ProjectError.from_diagnostics(selectors.diagnostics)
@@ -100,7 +88,7 @@ def default_selector(root: Path) -> str | None:
 
 
 def named_selection(root: Path, name: str, choose: Choose) -> set[str]:
-    """The nodes of a named selection.
+    """Return the nodes of a selection.
 
     Raises:
         UsageError: the file or the selector does not exist.

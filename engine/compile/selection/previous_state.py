@@ -1,7 +1,7 @@
 """An earlier state of the project, for `state:` and `result:`: the artifacts of an earlier run.
 
-It may be that of another target. Names of tables differ between targets, so nodes are compared without them: a model
-by its definition, the schema that it adds to the target's, and its alias; other text with the names of models.
+It may be of another target, so that nodes are compared without the names of tables: a model by its definition, the
+schema that it adds to the target's, and its alias.
 """
 
 from __future__ import annotations
@@ -45,8 +45,7 @@ def load_previous(folder: Path, *, must_exist: bool) -> Previous:
     """Read the artifacts of a folder.
 
     Raises:
-        UsageError: there is no readable manifest.json and `must_exist` says there should be; one of the files is a
-            link, not a file, or too large.
+        UsageError: no readable manifest.json, and `must_exist`; or a file is a link, not a file, or too large.
     """
     manifest = _read(folder / "manifest.json")
     if must_exist and manifest is None:

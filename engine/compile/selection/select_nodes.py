@@ -56,10 +56,7 @@ def select(
     choose_named: Callable[[Choose], set[str]] | None = None,
     selector: Selector | None = None,
 ) -> Choice:
-    """Choose models, tests, sources, exposures and sinks.
-
-    Args:
-        include: values of --select; none: everything.
+    """Choose models, tests, sources, exposures and sinks; `include` empty: everything.
 
     Raises:
         UsageError: an unknown method or a term that cannot be read.

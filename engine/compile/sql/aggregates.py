@@ -49,7 +49,6 @@ def in_having(node: exp.Expr) -> bool:
 
 
 def has_sets(node: exp.Expr) -> bool:
-    """Whether ROLLUP, CUBE or GROUPING SETS is in a part of a query."""
     return node.find(exp.Rollup, exp.Cube, exp.GroupingSets) is not None
 
 
@@ -73,12 +72,9 @@ def is_extreme(call: exp.Expr) -> bool:
 
 
 def is_stateful(nodes: QueryNodes, streams: Iterable[str], *, dedup: bool) -> bool:
-    """Whether Spark keeps state for the query: aggregates, distinct, limits, dedup, joins of streams.
+    """Return whether Spark keeps state for the query: aggregates, distinct, limits, dedup, joins of streams.
 
-    Args:
-        nodes: of the query.
-        streams: the names by which it reads streams; what a query does with static inputs alone keeps no state.
-        dedup: an input drops duplicates.
+    What a query does with static inputs alone keeps none: `streams` are the names by which it reads streams.
     """
     if dedup:
         return True
@@ -95,7 +91,6 @@ def is_stateful(nodes: QueryNodes, streams: Iterable[str], *, dedup: bool) -> bo
 
 
 def _holds_state(query: exp.Query) -> bool:
-    """Whether a query would keep state if what it reads is a stream."""
     groups = any(query.args.get(clause) for clause in ("group", "limit"))
     if isinstance(query, exp.SetOperation):
         return groups or not isinstance(query, exp.Union) or bool(query.args.get("distinct"))

@@ -55,11 +55,7 @@ _UNPLACED = {
 class WrongCall:
     """A call that Spark rejects, if its name is that of a function.
 
-    Attributes:
-        code: of the diagnostic.
-        start: of the name.
-        offset: where the fault is.
-        placed: the tree knows where a function of this name is.
+    `start` is of the name, `offset` of the fault; `placed`: the tree knows where a function of this name is.
     """
 
     code: str
@@ -138,7 +134,6 @@ def _is_uncounted(tokens: Sequence[Token], at: int, kind: TokenType, name: str, 
 
 
 def _column(tokens: Sequence[Token], start: int, stop: int) -> Token | None:
-    """The first word that may be a column."""
     for place in range(start, stop):
         following = tokens[place + 1].token_type if place + 1 < stop else None
         before = tokens[place - 1].token_type
@@ -167,14 +162,12 @@ class Counts:
     signature: str
 
     def takes(self, number: int) -> bool:
-        """Whether it takes so many."""
         if self.even:
             return number % 2 == 0
         return number in self.numbers if self.least is None else number >= self.least
 
     @property
     def words(self) -> str:
-        """The same for a message."""
         if self.even:
             return "pairs of arguments"
         if self.least is not None:

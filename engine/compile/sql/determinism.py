@@ -1,7 +1,4 @@
-"""Whether a query gives the same rows each time it is computed over the same input.
-
-A function that is not one of Spark's own may do anything.
-"""
+"""Whether a query gives the same rows each time over the same input: functions that are not Spark's may do anything."""
 
 from __future__ import annotations
 
@@ -31,7 +28,6 @@ _EQUAL = (exp.EQ, exp.NEQ, exp.NullSafeEQ, exp.In)
 
 
 def draws(node: exp.Expr) -> bool:
-    """Whether a part of a query holds a function that gives another value each time."""
     return node.find(*_RANDOM) is not None
 
 

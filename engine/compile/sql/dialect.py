@@ -1,8 +1,4 @@
-"""Spark's dialect of sqlglot: its tokens, its parser.
-
-All SQL is read here, so that every part of the engine sees the query that Spark runs: no other module calls the parser
-or the tokenizer of sqlglot.
-"""
+"""Spark's dialect of sqlglot: its tokens, its parser; no other module calls sqlglot's parser or tokenizer."""
 
 from __future__ import annotations
 
@@ -44,7 +40,7 @@ def parse_tokens(tokens: list[Token], text: str) -> list[exp.Expr | None]:
     """Parse statements as Spark reads them: its words, and the precedence of its operators.
 
     Raises:
-        ParseError: the text is not SQL; also where Spark requires brackets that sqlglot does not.
+        ParseError: not SQL; also where Spark requires brackets that sqlglot does not.
     """
     if tokens and tokens[-1].token_type is TokenType.UNKNOWN:
         last = tokens[-1]
@@ -65,11 +61,7 @@ def parse_tokens(tokens: list[Token], text: str) -> list[exp.Expr | None]:
 
 
 def parse_text(text: str) -> exp.Expr:
-    """Parse one statement or expression.
-
-    Raises:
-        sqlglot.errors.SqlglotError: the text is not SQL, or more than one statement.
-    """
+    """Parse one statement or expression; raise SqlglotError if the text is not SQL, or more than one statement."""
     trees = parse_tokens(tokenize(text), text)
     if len(trees) != 1 or trees[0] is None:
         raise ParseError(f"one statement is expected: {text}")

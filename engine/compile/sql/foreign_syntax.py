@@ -25,7 +25,6 @@ _NO_STAR = (exp.Binary, exp.Neg, exp.Not, exp.Where, exp.Having, exp.Ordered, ex
 
 
 def absent_constructs(nodes: Iterable[exp.Expr]) -> Iterator[Absent]:
-    """Message, hint and place of each construct that Spark cannot read."""
     for node in nodes:
         if isinstance(node, exp.With):
             yield from _repeated_ctes(node)
@@ -114,7 +113,6 @@ def _in(node: exp.Expr) -> Fault | None:
 
 
 def _order(node: exp.Expr) -> Fault | None:
-    """`array_agg(a order by b)`."""
     if isinstance(node.parent, (exp.Query, exp.Window, exp.WithinGroup, exp.WindowSpec)) or node.parent is None:
         return None
     # listagg() has it from WITHIN GROUP, too.
@@ -152,7 +150,6 @@ def _travel(node: exp.Expr) -> Fault | None:
 
 
 def _rows(node: exp.Expr) -> Fault | None:
-    """How many rows LIMIT and OFFSET name."""
     count = node.args.get("expression")
     count = count.unnest() if isinstance(count, exp.Expr) else count
     name = "LIMIT" if isinstance(node, exp.Limit) else "OFFSET"

@@ -74,7 +74,6 @@ _ENDINGS = {TokenType.ORDER_BY: "ORDER BY", TokenType.LIMIT: "LIMIT"}
 
 
 def foreign_words(tokens: _Tokens) -> Iterator[Found]:
-    """Message, hint and offset of the first of each kind."""
     reported: set[str] = set()
     for place, token in enumerate(tokens):
         rule = _RULES.get(token.token_type)

@@ -67,7 +67,7 @@ def _parts(node: exp.Expr) -> list[tuple[float, str]] | None:
 
 
 def _span(text: str, first: str, last: str, sign: float) -> list[tuple[float, str]] | None:
-    """`'1 02:03:04' DAY TO SECOND`: numbers from the first unit to the last."""
+    """Read `'1 02:03:04' DAY TO SECOND`: numbers from the first unit to the last."""
     units = [_unit(first), _unit(last)]
     units_of_length = _MONTH_UNITS if units[0] in _MONTH_UNITS else _SPAN_UNITS
     if any(unit not in units_of_length for unit in units):

@@ -62,13 +62,7 @@ def name_places(identifiers: Iterable[exp.Identifier]) -> NamePlaces:
 
 
 def name_text(name: str, *, folds: bool, quoted: bool) -> str:
-    """A name as the normal form has it.
-
-    Args:
-        name: without backticks.
-        folds: its letter case means nothing.
-        quoted: it was in backticks.
-    """
+    """Return a name in normal form; `folds`: its letter case means nothing, `quoted`: it was in backticks."""
     if folds and name.isascii():
         name = name.lower()
     if not quoted or (_PLAIN.fullmatch(name) and name.lower() not in _SPECIAL):
@@ -97,10 +91,7 @@ def _refers(identifier: exp.Identifier) -> bool:
 
 
 def _names(column: exp.Expr, *, alone: bool) -> bool:
-    """Whether a name becomes part of an output: a column or field is called as it is written.
-
-    What is selected without an alias has a name made of its text.
-    """
+    """Return whether a name becomes part of an output: selected without an alias, a column is called by its text."""
     node, parent = column, column.parent
     while isinstance(parent, exp.Paren):
         node, parent = parent, parent.parent

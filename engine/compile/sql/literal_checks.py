@@ -129,7 +129,6 @@ def moment_unit(tokens: Sequence[Token], at: int) -> Found | None:
 
 
 def _commas(tokens: Sequence[Token], at: int) -> int:
-    """How many commas are in the brackets that a token is in."""
     depth = commas = 0
     for token in tokens[at:]:
         depth += (token.token_type is _T.L_PAREN) - (token.token_type is _T.R_PAREN)

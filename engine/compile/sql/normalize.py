@@ -1,12 +1,11 @@
 """The normal form of a query: equal for two texts only if Spark reads them as one.
 
-Facts, fingerprints, plan, test passes and `state:modified` all compare this form. It is made from the tokens of the
-text, and from the tree where that says what kind of name a token is (`letter_case`). Texts that sqlglot generates are
-never compared: it writes `percentile_cont` as `percentile_disc`, among others. The form is SQL with the same rows.
+Facts, fingerprints, plan, test passes and `state:modified` all compare it. It is made of the tokens, and of the tree
+for what kind of name a token is (`letter_case`), never of SQL that sqlglot generates: it writes `percentile_cont` as
+`percentile_disc`.
 
-Its rules say what means nothing: blanks, comments, the letter case of what `letter_case` lists, needless backticks,
-brackets around what nothing could take apart, AS, INNER, OUTER and ASC, the quotes and escapes of a string. All else
-counts. Other rules are another `FORM` (`engine.compile.nodes.facts`).
+What means nothing: blanks, comments, the letter case of what `letter_case` lists, needless backticks and brackets, AS,
+INNER, OUTER and ASC, the quotes and escapes of a string. Other rules are another `FORM` (`engine.compile.nodes.facts`).
 """
 
 from __future__ import annotations
@@ -51,14 +50,7 @@ _OPERATORS = {
 def spelling(
     text: str, tokens: Sequence[Token], identifiers: Iterable[exp.Identifier], parens: Iterable[exp.Paren]
 ) -> str:
-    """The normal form of a query.
-
-    Args:
-        text: of the query.
-        tokens: of the text.
-        identifiers: of its tree.
-        parens: of its tree.
-    """
+    """Return the normal form of a query, from its text, the tokens of that, and the names and brackets of its tree."""
     names = name_places(identifiers)
     needless = _needless_brackets(tokens, parens, names)
     parts: list[str] = []

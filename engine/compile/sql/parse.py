@@ -1,7 +1,6 @@
 """Reading a model's SQL with sqlglot: one query, and the relations it reads.
 
-The tree is only looked at. What runs is the user's own text with replacements spliced in
-(`engine.compile.references.splice`), so nothing that sqlglot would write differently can change a query.
+The tree is only looked at: what runs is the user's text with replacements (`engine.compile.references.splice`).
 """
 
 from __future__ import annotations
@@ -41,11 +40,8 @@ _STRAY_REF = "Use it in FROM or JOIN, and refer to its columns by the model's na
 class RelationReference:
     """A relation in the FROM of some SELECT; the offsets are those of the placeholder.
 
-    Attributes:
-        kind: ref, source or this.
-        name: as the user writes it.
-        alias: given by the user, or empty.
-        bare: followed by a clause (TABLESAMPLE, VERSION AS OF) that an alias may not precede.
+    `name` and `alias` are as the user writes them. `bare`: followed by a clause (TABLESAMPLE, VERSION AS OF) that an
+    alias may not precede.
     """
 
     kind: str
@@ -60,16 +56,9 @@ class RelationReference:
 class ParsedQuery:
     """A parsed model.
 
-    Attributes:
-        tree: sqlglot's, for looking at.
-        references: in the order of the text.
-        qualifiers: references that are before a column ({{ ref('flights') }}.origin): start, end, name.
-        spelling: the normal form of the query, for comparing; empty if nobody asked.
-        end: where the query ends in the rendered text, before a semicolon.
-        nodes: of the tree, by their class.
-        deterministic: whether it neither reads the clock nor draws random numbers.
-        items: of the SELECT on the outside, where they are.
-        double_quoted: strings in double quotes, each with its offset.
+    `qualifiers`: references that are before a column ({{ ref('flights') }}.origin): start, end, name. `spelling`: the
+    normal form, empty if nobody asked. `end`: where the query ends in the rendered text, before a semicolon. `items`:
+    where those of the outer SELECT are. `double_quoted`: strings in double quotes, each with its offset.
     """
 
     tree: exp.Expr
@@ -84,14 +73,7 @@ class ParsedQuery:
 
 
 def parse(rendered: Rendered, node: str, diagnostics: list[Diagnostic], *, compared: bool = True) -> ParsedQuery | None:
-    """Parse a rendered model; findings carry the place in the user's file.
-
-    Args:
-        rendered: the text.
-        node: whose it is.
-        diagnostics: findings are added here.
-        compared: its normal form is asked for.
-    """
+    """Parse a rendered model; findings carry the place in the user's file. `compared`: its normal form is needed."""
     reader = _Reader(rendered, node, diagnostics)
     tokens = reader.tokens()
     if tokens is None:
@@ -229,7 +211,6 @@ class _Reader:
             self.report(call.code, call.message, call.hint, call.offset)
 
     def spark_has(self, nodes: QueryNodes, calls: Iterable[WrongCall]) -> bool:
-        """Report constructs of other engines that sqlglot reads and Spark does not, and calls that are wrong."""
         before = len(self.diagnostics)
         self.wrong(calls)
         for select in nodes.every(exp.Select):

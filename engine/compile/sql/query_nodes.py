@@ -21,10 +21,7 @@ _OF_RELATIONS = ("alias", "joins", "pivots", "sample", "laterals")
 
 
 def holds_relations(node: exp.Subquery) -> bool:
-    """Whether brackets in FROM hold relations, and not a query: Spark's AliasedRelation, where it has AliasedQuery.
-
-    `((select ..) a join b)` begins as `((select ..))` does, which is a query in brackets twice.
-    """
+    """Return whether brackets in FROM hold relations (Spark's AliasedRelation), and not a query (AliasedQuery)."""
     inner = node.this
     if isinstance(inner, exp.Subquery):
         return any(inner.args.get(key) for key in _OF_RELATIONS) or holds_relations(inner)
@@ -62,11 +59,7 @@ def relations(select: exp.Expr) -> Iterator[exp.Expr]:
 
 
 class QueryNodes:
-    """The nodes of a tree; those of one class are in the order of a walk through it.
-
-    Args:
-        nodes: by their class.
-    """
+    """The nodes of a tree by their class; those of one class are in the order of a walk through it."""
 
     __slots__ = ("_below", "_kinds", "_nodes")
 
@@ -82,7 +75,6 @@ class QueryNodes:
 
     @classmethod
     def of_tree(cls, tree: exp.Expr) -> QueryNodes:
-        """All nodes of a tree."""
         nodes: dict[type[exp.Expr], list[exp.Expr]] = {}
         for node in tree.walk():
             nodes_of_class = nodes.get(type(node))

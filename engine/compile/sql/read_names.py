@@ -18,11 +18,7 @@ _NO_NAMES = {TokenType.STRING, TokenType.NUMBER}
 
 
 def read_names(sql: str) -> tuple[str, ...] | None:
-    """Return the words and signs of a query in lower case: a column whose name is not among them is not read.
-
-    Returns:
-        None: any column may be read, by a name that is not that of the column, by its place, or by no name at all.
-    """
+    """Return the words and signs of a query in lower case; None: it may read a column that is not named among them."""
     tree = tree_of(sql)
     if tree is None or names_by_strings(sql) or reads_unnamed(tree):
         return None

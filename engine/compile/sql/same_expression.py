@@ -1,11 +1,11 @@
 """Texts by which expressions are compared: equal only where Spark computes the same.
 
-What Spark itself treats alike has one text: `a = b` and `b = a`, `a > b` and `b < a`, the parts of AND and OR in any
-order (Canonicalize), and BETWEEN.
+What Spark treats alike (Canonicalize) has one text: `a = b` and `b = a`, `a > b` and `b < a`, BETWEEN, the parts of AND
+and OR in any order.
 
-Two parts of one query are compared as Spark's analyser does it (a key of GROUP BY and an item): brackets, the letter
-case of words and the order of operands of + and * do not count either. A bound expression is one over the inputs; in it
-brackets mean that a step ends, and IN over literals of the type of what is looked for is a chain of OR.
+Parts of one query (a key of GROUP BY and an item) are compared as Spark's analyser does it: brackets, letter case and
+the order of operands of + and * do not count. In a bound expression brackets mean that a step ends, and IN over
+literals of one type is a chain of OR.
 """
 
 from __future__ import annotations
@@ -33,12 +33,9 @@ _INT_DIGITS = 9
 
 
 def key_of(tree: Any, column: Columns | None = None) -> str:
-    """A text that is equal for equal expressions only.
+    """Return a text that is equal for equal expressions only.
 
-    Args:
-        tree: an expression.
-        column: gives the text of a column, or of a name behind one, of an expression to compare with others of its
-            query; None: it is bound.
+    `column` gives the text of a column, or of a name behind one, in its query; None: the expression is bound.
     """
     if isinstance(tree, list):
         return f"[{','.join(key_of(part, column) for part in tree)}]"

@@ -32,10 +32,7 @@ class ItemPlace:
 
 
 def item_places(tokens: Sequence[Token]) -> tuple[ItemPlace, ...]:
-    """Return the places of the items of the first SELECT that is in no brackets; empty if there is none.
-
-    Of a pipe it is the last operator that counts, if it is a SELECT.
-    """
+    """Return the places of the items of the first SELECT that is in no brackets; of a pipe, of its last operator."""
     return first_places(_last_operator(tokens))
 
 
@@ -56,7 +53,6 @@ def _last_operator(tokens: Sequence[Token]) -> Sequence[Token]:
 
 
 def _items(tokens: Sequence[Token]) -> Iterator[list[Token]]:
-    """The tokens of each item."""
     depth, item, inside = 0, list[Token](), False
     for index, token in enumerate(tokens):
         kind = token.token_type
@@ -76,7 +72,6 @@ def _items(tokens: Sequence[Token]) -> Iterator[list[Token]]:
 
 
 def _ends(tokens: Sequence[Token], index: int) -> bool:
-    """Whether a token is the first behind the items."""
     kind, before = tokens[index].token_type, tokens[index - 1].token_type
     if kind not in _ENDS or before in _NAMING:
         return False

@@ -13,12 +13,7 @@ _PERCENTILES = (exp.PercentileCont, exp.PercentileDisc)
 
 
 def shown_sql(tree: exp.Expr, **options: Any) -> str:
-    """Return SQL that names the functions of a tree; it is shown, never run or compared.
-
-    Args:
-        tree: of a query or expression; it stays as it is.
-        options: of sqlglot's generator.
-    """
+    """Return SQL that names the functions of a tree, which stays as it is; it is shown, never run or compared."""
     named_tree = tree.copy() if tree.find(*_PERCENTILES) is not None else tree
     if named_tree is not tree:
         for call in list(named_tree.find_all(*_PERCENTILES)):

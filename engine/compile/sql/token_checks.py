@@ -132,10 +132,7 @@ def check_depth(tokens: list[Token], report: Report) -> None:
 
 
 def check_numbers(tokens: list[Token], report: Report) -> None:
-    """Spark's numbers have 38 digits, and some 300 before the exponent of a double; Python converts no longest ones.
-
-    The time that the parser takes for the text of an interval grows by the square of its length.
-    """
+    """Report numbers beyond Spark's 38 digits, or some 300 before the exponent; parsing long intervals is quadratic."""
     if all(token.end - token.start < MAX_NUMBER for token in tokens):
         return
     for before, token in pairwise(tokens):

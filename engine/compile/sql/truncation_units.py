@@ -1,7 +1,4 @@
-"""The units of `date_trunc` and `trunc`: for any other text both give NULL in every row, and no error.
-
-The lists are those of Spark (`DateTimeUtils.parseTruncLevel`; `trunc` takes weeks and longer).
-"""
+"""The units of `date_trunc` and `trunc` (`DateTimeUtils.parseTruncLevel`): any other text gives NULL without error."""
 
 from __future__ import annotations
 
@@ -22,12 +19,7 @@ _SHOWN = {
 
 
 def unknown_unit(name: str, text: str) -> tuple[str, str] | None:
-    """Return the unit of a call that Spark does not know, and what to write; None: it knows it, or it is not a literal.
-
-    Args:
-        name: of the function, a key of `UNITS`.
-        text: begins with the call.
-    """
+    """Return the unit of a call that Spark does not know, and what to write; None: it is known, or no literal."""
     place, units = UNITS[name]
     unit = _literal(text, place)
     if unit is None or unit.lower() in units:

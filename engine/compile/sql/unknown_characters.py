@@ -28,12 +28,7 @@ _INVISIBLE: Final = {"Cc", "Cf", "Zs", "Zl", "Zp"}
 
 
 def unknown_character(token: Token, text: str) -> Found:
-    """Return the message and hint for a token of the type UNKNOWN.
-
-    Args:
-        token: the last of the text.
-        text: of the query.
-    """
+    """Return the message and hint for the token of type UNKNOWN that ends a text."""
     character = token.text
     if text.startswith("$$", token.start):
         return "Spark has no string literals between $$", "Write it in single quotes."
@@ -53,7 +48,6 @@ def unknown_character(token: Token, text: str) -> Found:
 
 
 def is_unknown(token: Token) -> bool:
-    """Whether the lexer stopped here."""
     return token.token_type is TokenType.UNKNOWN
 
 

@@ -1,7 +1,7 @@
 """The order of aggregates in a SELECT list, which is their order in Spark's state.
 
-A state that began with one order is continued with it: the items of the SELECT list are run in an order in which the
-aggregates are named first as they are stored. Tables are written by name, so nobody sees it.
+A state is continued with the order it began with: the items that run name the aggregates first as they are stored.
+Tables are written by name, so nobody sees it.
 """
 
 from __future__ import annotations
@@ -22,18 +22,11 @@ _MANY = 16
 
 
 def reorderings(sql: str, began: Meaning, now: Meaning) -> list[str]:
-    """The query with its SELECT lists in the order of the state, as far as that is known without Spark.
+    """Return the query with its SELECT lists in the order of the state, as far as that is known without Spark.
 
-    Spark may compute the items of a SELECT above a group in the group itself (CollapseProject), so that its order
-    counts: which of these texts gives the order of the state is for Spark to say.
-
-    Args:
-        sql: the text that `now` was made from.
-        began: the query with which the state began.
-        now: the query that resumes; its blocks are those of `began`.
-
-    Returns:
-        Nothing where no order of the items gives the order of the state.
+    Spark may compute the items of a SELECT above a group in the group itself (CollapseProject): which of these texts
+    gives the order of the state is for Spark to say. `sql` is the text of `now`, which has the blocks of `began`.
+    Empty: no order of the items gives it.
     """
     groups, came = _groups(now), _groups(began)
     if len(groups) != len(came) or any(group.select is None for group in groups):

@@ -12,8 +12,8 @@ from sqlglot import exp
 class BoundExpression:
     """An expression over the inputs: `key` to compare it, `text` to show it.
 
-    `calls` are the keys of the aggregates of the step below that it uses, in the order in which Spark finds them;
-    `pairs`: it holds an equality, and columns of several inputs.
+    `calls` are the keys of the aggregates of the step below, as Spark finds them; `pairs`: an equality over several
+    inputs.
     """
 
     key: str
@@ -29,26 +29,14 @@ class BoundExpression:
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A part of the query with the filters directly above it.
+    """A part of the query with the filters directly above it: read, group, distinct, join, union, limit or sort.
 
-    Attributes:
-        kind: read, group, distinct, join, union, limit or sort.
-        streaming: reads a stream.
-        where: the filters in their order.
-        children: what it reads.
-        name: of what is read; the kind of a join.
-        columns: name and type of the columns of a relation that are used.
-        watermark: the event time: a column, or the expression that makes it, whatever its name.
-        delay: of the watermark, in seconds.
-        dedup: columns by which duplicates are dropped.
-        keys: of a group in their order; the columns of DISTINCT.
-        aggregates: of a group, as Spark stores them.
-        event_time: a key has the event time of a watermark.
-        gap: of a session window among the keys.
-        size: of the one window among the keys, a tumbling one over an event time.
-        on: the condition of a join in its order; the columns of a sort; the number of a limit.
-        carried: the columns that each side of a join of two streams keeps, in their order.
-        select: the SELECT of a group.
+    `name` is of what is read, or the kind of a join. `columns` of a relation are those that are used. `watermark`: a
+    column, or the expression that makes the event time; `delay` in seconds. `keys`: of a group in their order, or the
+    columns of DISTINCT. `aggregates` are as Spark stores them. `event_time`: a key has that of a watermark. `gap`: of a
+    session window among the keys; `size`: of the one window, a tumbling one over an event time. `on`: the condition of
+    a join in its order; the columns of a sort; the number of a limit. `carried`: the columns that each side of a join
+    of two streams keeps, in their order.
     """
 
     kind: str
@@ -71,7 +59,7 @@ class Block:
 
     @property
     def pairs(self) -> tuple[BoundExpression, ...]:
-        """Of a join the equalities of its sides in the order in which they key its state (ExtractEquiJoinKeys).
+        """Return the equalities of a join's sides in the order in which they key its state (ExtractEquiJoinKeys).
 
         Those of WHERE come first, where Spark moves them into the join (PushPredicateThroughJoin).
         """
@@ -89,11 +77,8 @@ class Block:
 class Selected:
     """The SELECT of a group.
 
-    Attributes:
-        node: of the tree.
-        items: for each item the keys of the aggregates it names, in their order.
-        rest: those that HAVING and ORDER BY name.
-        needs: for each item those on its left whose aliases it uses.
+    `items`: for each the keys of the aggregates it names; `rest`: those that HAVING and ORDER BY name; `needs`: for
+    each item those on its left whose aliases it uses.
     """
 
     node: exp.Select

@@ -1,7 +1,4 @@
-"""Expressions that are bound to their inputs: what they are made of, and a form to show them.
-
-In a bound expression brackets mean something: what is inside is the result of a step below.
-"""
+"""Expressions that are bound to their inputs: brackets in them hold the result of a step below."""
 
 from __future__ import annotations
 
@@ -133,9 +130,9 @@ def has_loose(tree: exp.Expr) -> bool:
 
 
 def normal_form(node: exp.Expr) -> exp.Expr:
-    """One form for what Spark reads as the same: `count(1)`, lengths of time, the arguments of a window.
+    """Return one form for what Spark reads as the same: `count(1)`, lengths of time, casts to a value's own type.
 
-    A cast to the type that a value has is gone too (SimplifyCasts), but not one of an event time, which ends it.
+    A cast of an event time ends it, and stays (SimplifyCasts).
     """
     if isinstance(node, exp.Literal) and not node.is_string:
         return exp.Literal(this=str(node.this).lower(), is_string=False)

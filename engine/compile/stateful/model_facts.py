@@ -1,7 +1,6 @@
-"""What a model means, as facts that a later build can compare.
+"""What a model means, as facts that a later build can compare, without formatting, comments and descriptions.
 
-Formatting, comments, descriptions and tags are not part of it. Nothing is derived here: both sides of a comparison are
-taken apart by the same version (`stateful_steps`), and compiling costs no more than reading the SQL's tokens.
+Nothing is derived here: both sides of a comparison are taken apart by the same version (`stateful_steps`).
 """
 
 from __future__ import annotations
@@ -54,10 +53,9 @@ def facts(
     inlined: Iterable[Inlined] = (),
     deferred: Mapping[str, Relation] | None = None,
 ) -> Facts:
-    """The facts of a model.
+    """Return the facts of a model.
 
-    `hooks` are SQL that runs with a build, `declared` is what the columns must be. `deferred` has the tables of another
-    target that are read in place of those of some models, by name.
+    `hooks` are SQL that runs with a build, `declared` is what the columns must be; `deferred` as in `compile_project`.
     """
     write_facts = _write(write)
     removing = sorted((spelling_of(e.check), e.on_fail.value) for e in expectations if e.takes_rows_out)
@@ -86,11 +84,7 @@ def _table(
     hooks: Mapping[str, Iterable[str]],
     declared: Mapping[str, Any],
 ) -> dict[str, Any]:
-    """What a batch table or view is beside its rows: what they must satisfy, how its files are written, what hooks do.
-
-    All of it is recreated by a build. Of a stream none of it is among the facts: it applies to new rows, and a stream
-    without new rows has nothing to do.
-    """
+    """Return what a batch table or view is beside its rows; of a stream, where it applies to new rows only, nothing."""
     if materialized.traits.streaming or materialized.traits.inlined:
         return {}
     facts = {
@@ -152,12 +146,7 @@ def _with_digest(value: Any, key: str) -> Any:
 
 
 def with_state(model: Model, columns_of_inputs: Mapping[str, InputColumns]) -> Model:
-    """A model whose facts say what its state is made of, or the keys of its table (`keyed`) where it keeps no state.
-
-    Args:
-        model: streaming, with its compiled SQL.
-        columns_of_inputs: by id, the columns of what it reads.
-    """
+    """Return a streaming model whose facts say what its state is made of, or else the keys of its table (`keyed`)."""
     sources = {item.name: item.source for item in model.facts.inputs}
     inputs = (_state_input(item, columns_of_inputs.get(item.node), sources.get(item.name, {})) for item in model.inputs)
     state_facts = StateFacts(spelling_of(model.sql), tuple(inputs))

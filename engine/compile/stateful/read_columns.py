@@ -1,7 +1,4 @@
-"""The columns that a query reads of its inputs: the others do not count for what it means, and are not among its facts.
-
-A column that somebody adds to an input changes nothing for a query that does not name it, unless a star hands it on.
-"""
+"""The columns that a query reads of its inputs: others change nothing for it, unless a star hands them on."""
 
 from __future__ import annotations
 
@@ -35,13 +32,7 @@ _Reads = Callable[[str, str], bool]
 
 
 def without_unread(model: Model, output: InputColumns, nodes: QueryNodes) -> Model:
-    """The model with only those columns of its inputs among its facts that it reads, as far as that is certain.
-
-    Args:
-        model: with all of its facts.
-        output: the columns of its query.
-        nodes: of the query.
-    """
+    """Return the model with only those columns of inputs among its facts that it reads, as far as is certain."""
     if not any(_columns(model.facts)):
         return model
     by_place = any(map(renames_columns, nodes.every(exp.Table, exp.Subquery)))

@@ -1,12 +1,11 @@
 """What a query keeps in Spark's state, bound to its inputs: the same for every way to write the same query.
 
-The lowered query of `rules` says what a name refers to. Here each expression is written in the columns of the inputs,
-so that aliases, subqueries, CTEs and the order of a SELECT list are gone, and the query is taken apart into blocks:
-what is read, grouped, joined, made distinct, with the filters directly above. Whatever is not proved to be bound
-rightly raises `UnprovableError`, and such queries are compared as text.
+Each expression is written in the columns of the inputs, so that aliases, subqueries, CTEs and the order of a SELECT
+list are gone, and the query is taken apart into blocks. Whatever is not proved to be bound rightly raises
+`UnprovableError`, and such queries are compared as text.
 
-Spark stores the aggregates of a group by position, in the order in which the SELECT list, HAVING and ORDER BY name
-them first, and a join stores the columns that are needed above it in the order of its side (both measured).
+Spark stores the aggregates of a group in the order in which SELECT, HAVING and ORDER BY name them first, and a join the
+columns that are needed above it in the order of its side (both measured).
 """
 
 from __future__ import annotations
@@ -53,11 +52,7 @@ class UnprovableError(ValueError):
 
 
 def meaning_of_state(facts: StateFacts) -> Meaning:
-    """Take a query apart.
-
-    Raises:
-        UnprovableError: it is compared as text.
-    """
+    """Take a query apart; raise UnprovableError if it has to be compared as text."""
     result = _cached_meaning(msgspec.json.encode(StateFacts(facts.sql, facts.inputs, facts.renamed)))
     if isinstance(result, str):
         raise UnprovableError(result)
@@ -130,8 +125,7 @@ def _bound_expression(tree: exp.Expr) -> BoundExpression:
 class _Wanted(NamedTuple):
     """The columns of a plan that are needed above it: `all`, and those `visible`, not only looked at by filters.
 
-    What a filter alone looks at is dropped where the filter moves to, below a join or not: that depends on the filters,
-    which are compared by themselves.
+    What a filter alone looks at is dropped where it moves to; filters are compared by themselves.
     """
 
     all: frozenset[int]
@@ -250,30 +244,14 @@ class _Taker:
             raise UnprovableError("a GROUP BY without SELECT")
         keys = _grouping_keys([self._key(key, trees) for key in plan.keys])
         grouped = {key_of(key) for key in keys}
-        group_trees: _Trees = {}
-        for column in plan.columns:
-            if column.id in needed.all:
-                tree = (
-                    trees[column.id]
-                    if column.id in trees
-                    else self._bind(self.query.noted.column_expressions[column.id], trees)
-                )
-                group_trees[column.id] = wrap_group_results(tree, grouped)
-                if has_loose(group_trees[column.id]):
-                    raise UnprovableError("a column that is not grouped by")
-        for key in plan.keys:
-            if key.column is not None and key.column.id in trees:
-                group_trees.setdefault(key.column.id, wrap_group_results(trees[key.column.id], grouped))
+        group_trees = self._group_trees(plan, needed, trees, grouped)
         bound = (self._bind(part, trees) for part in having)
         conditions = [wrap_group_results(part, grouped) for tree in bound for part in conjuncts(tree)]
         if any(has_loose(tree) for tree in conditions):
             raise UnprovableError("a column that is not grouped by")
         order = select.args.get("order")
-        ordered = (
-            [wrap_group_results(self._bind(o.this, trees), grouped) for o in order.expressions]
-            if order is not None
-            else []
-        )
+        sorted_by = order.expressions if order is not None else ()
+        ordered = [wrap_group_results(self._bind(o.this, trees), grouped) for o in sorted_by]
         items = [group_trees.get(column.id) for column in plan.columns]
         aggregates = {key_of(a): a for tree in (*items, *conditions, *ordered) for a in _calls(tree)}
         rest = tuple(dict.fromkeys(key_of(a) for tree in (*conditions, *ordered) for a in _calls(tree)))
@@ -289,6 +267,24 @@ class _Taker:
             select=self._selected(select, items, rest),
         )
         return _with_filter(block, map(_bound_expression, conditions)), group_trees
+
+    def _group_trees(self, plan: p.Aggregate, needed: _Wanted, trees: _Trees, grouped: set[str]) -> _Trees:
+        """The columns of a GROUP BY that are needed above it, and its keys, as results of that step."""
+        group_trees: _Trees = {}
+        for column in plan.columns:
+            if column.id in needed.all:
+                tree = (
+                    trees[column.id]
+                    if column.id in trees
+                    else self._bind(self.query.noted.column_expressions[column.id], trees)
+                )
+                group_trees[column.id] = wrap_group_results(tree, grouped)
+                if has_loose(group_trees[column.id]):
+                    raise UnprovableError("a column that is not grouped by")
+        for key in plan.keys:
+            if key.column is not None and key.column.id in trees:
+                group_trees.setdefault(key.column.id, wrap_group_results(trees[key.column.id], grouped))
+        return group_trees
 
     def _selected(self, select: exp.Select, items: Sequence[exp.Expr | None], rest: tuple[str, ...]) -> Selected:
         aggregate_keys = tuple(tuple(dict.fromkeys(key_of(a) for a in _calls(tree))) for tree in items)

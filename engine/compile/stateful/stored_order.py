@@ -1,7 +1,7 @@
 """The order in which Spark's state holds the aggregates of a query, as a generation records it when it begins.
 
-An aggregate is a tree of plain JSON: `[kind, fields, children]`, with `[COLUMN, input, name, reading]` for a column of
-an input. It is compared under the names that inputs and columns have now, so that a rename does not make another one.
+An aggregate is plain JSON: `[kind, fields, children]`, and `[COLUMN, input, name, reading]` for a column of an input;
+it is compared under the names of now, so that a rename does not make another one.
 """
 
 from __future__ import annotations
@@ -30,12 +30,7 @@ _JUNCTIONS = {"And", "Or"}
 
 
 def told_apart(calls: Sequence[tuple[Tree, int]], texts: Callable[[], Mapping[int, str]]) -> tuple[Tree, ...]:
-    """Return the distinct aggregates of a group as distinct trees, as far as Spark's texts tell them apart.
-
-    Args:
-        calls: the tree of each, with its id.
-        texts: gives Spark's texts by id; asked where two trees are alike.
-    """
+    """Return the distinct aggregates of a group as distinct trees; `texts` gives Spark's texts by id, for like ones."""
     alike = _repeated_trees([tree for tree, _ in calls])
     if not any(alike):
         return tuple(tree for tree, _ in calls)
@@ -58,11 +53,7 @@ def _repeated_trees(trees: Sequence[Tree]) -> list[bool]:
 def same_order(stored_groups: Groups, inputs_then: Inputs, now: Groups, inputs_now: Inputs) -> bool | None:
     """Return whether a query has its aggregates in the order of a state; None if that is not certain.
 
-    Args:
-        stored_groups: the groups of the state.
-        inputs_then: what the query read with which they were recorded, with the names of now.
-        now: the groups of the query.
-        inputs_now: what it reads.
+    `inputs_then` has what the query read when they were recorded, with the names of now.
     """
     if [len(group) for group in stored_groups] != [len(group) for group in now]:
         return False
@@ -92,10 +83,9 @@ def _comparable(tree: Tree, names: _Names) -> _Compared:
 
 
 def _same_group(stored_group: Sequence[_Compared], now: Sequence[_Compared]) -> bool | None:
-    """Whether two lists of the same aggregates have one order.
+    """Return whether two lists of the same aggregates have one order; None if that is not certain.
 
-    What Spark has in another form now (its optimiser folds constants, say) is known by its function, where that is
-    there once.
+    What Spark has in another form now (folded constants) is found by its function, where that is there once.
     """
     changed = [(one, other) for one, other in zip(stored_group, now, strict=True) if one.key != other.key]
     certain = all(one.certain for one in (*stored_group, *now))

@@ -1,7 +1,6 @@
-"""What the text says of a call and sqlglot's tree does not.
+"""What the text says of a call and sqlglot's tree does not, to be put into the key by which it is compared.
 
-sqlglot has one class for several functions of Spark's, drops arguments that it does not know (the frequency of
-`percentile`), and rewrites others (patterns of dates). What a tree lacks is put into the key by which it is compared.
+sqlglot has one class for several of Spark's functions, drops arguments and rewrites patterns of dates.
 """
 
 from __future__ import annotations
@@ -41,11 +40,7 @@ class WrittenCall:
 
 
 def written_calls(sql: str) -> dict[int, WrittenCall]:
-    """The calls in a text, by the places of their names.
-
-    Raises:
-        LostArgumentError: one has an argument that the parser drops.
-    """
+    """Return calls by the places of their names; raise LostArgumentError if the parser drops one's argument."""
     calls: dict[int, WrittenCall] = {}
     opened: list[WrittenCall | None] = []
     before: Token | None = None
@@ -76,13 +71,9 @@ def written_calls(sql: str) -> dict[int, WrittenCall]:
 
 
 def said_beside(node: exp.Expr, calls: Mapping[int, WrittenCall], sql: str, *, bound: bool = True) -> dict[str, Any]:
-    """What is said of a call beside its tree, by the key under which it becomes a part of that.
+    """Return what is said of a call beside its tree, by the key under which it becomes a part of that.
 
-    Args:
-        node: as it was parsed.
-        calls: of the text.
-        sql: the text.
-        bound: the tree is compared in the columns of the inputs, and a name in its text would mean nothing.
+    `bound`: the tree is compared in the columns of the inputs, where a name in its text would mean nothing.
 
     Raises:
         LostArgumentError: an argument with a name is not in the tree.

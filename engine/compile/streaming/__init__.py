@@ -1,5 +1,4 @@
-"""Spark's rules of streaming, checked without Spark.
+"""Spark's rules of streaming, checked without Spark: functions over the plan that the binder makes of a query.
 
-The binder (`engine.compile.columns`) makes a plan of a query (`query_plan`), in which each column knows whether it
-carries the watermark; the rules are functions over that plan. `query_plan.optimize` derives the plan as it runs.
+In it (`query_plan`) each column knows whether it carries the watermark; `optimize` derives the plan as it runs.
 """

@@ -21,7 +21,6 @@ from engine.compile.streaming.step_rules import is_aggregate
 
 
 def aggregates(query: StreamQuery) -> Iterator[QueryFinding]:
-    """The rules of each aggregate over a stream."""
     steps = walk(query.plan)
     first = next((s for s in steps if is_aggregate(s)), None)
     for step in steps:

@@ -36,12 +36,9 @@ _SAID = {"unknown-column", "not-streaming", "not-a-query", "sql-syntax", "duplic
 def broken_rules(
     model: Model, inputs: Mapping[str, InputColumns], text: tuple[BoundQuery, Rendered] | None = None
 ) -> Iterator[Diagnostic]:
-    """The rules that a model breaks: all of them for a stream, those of any query for a table or a view.
+    """Yield the rules that a model breaks: all of them for a stream, those of any query for a table or a view.
 
-    Args:
-        model: with its compiled SQL.
-        inputs: the columns of what it reads, by node.
-        text: the user's query, bound, and its text, where no other query was put in: then it need not be parsed again.
+    `text`: the user's query, bound, and its text, where no other query was put in; it need not be parsed again.
     """
     if not model.in_catalog or not model.sql:
         return

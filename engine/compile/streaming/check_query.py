@@ -25,11 +25,7 @@ _RULES: tuple[Callable[[StreamQuery], Iterator[QueryFinding]], ...] = (
 
 
 def check(bound: BoundQuery, mode: Mode) -> tuple[QueryFinding, ...]:
-    """Check a query against Spark's rules of streaming.
-
-    Returns:
-        All findings by their place. The query runs on Spark if none of them is an error.
-    """
+    """Check a query against Spark's rules: findings by place. It runs on Spark if none of them is an error."""
     tree = bound.tree
     if not is_query(tree):
         message = "a streaming query is a SELECT"
@@ -71,13 +67,9 @@ def _findings(bound: BoundQuery, plan: LogicalPlan, mode: Mode) -> list[QueryFin
 
 
 def check_text(text: str, relations: Mapping[str, InputColumns], mode: Mode) -> tuple[QueryFinding, ...]:
-    """The same for a text in Spark's SQL; its `STREAM` and `WATERMARK` clauses are findings, as in a model.
+    """Check a text in Spark's SQL; its `STREAM` and `WATERMARK` clauses are findings, as in a model.
 
-    Args:
-        text: the SQL.
-        relations: what it reads, by the name in the SQL (of several parts: joined by dots). A relation that is not
-            among them counts as a table of unknown columns.
-        mode: the output mode.
+    `relations` are by the name in the SQL, parts joined by dots; any other is a table of unknown columns.
     """
     parsed = parse(text)
     if parsed.tree is None:

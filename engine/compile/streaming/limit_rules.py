@@ -18,10 +18,9 @@ from engine.compile.streaming.query_plan.stream_facts import StreamQuery, error
 
 
 def limits(query: StreamQuery) -> Iterator[QueryFinding]:
-    """A limit that Spark copies below a join or UNION, straight onto a join of streams.
+    """Yield a limit that Spark copies below a join or UNION, straight onto a join of streams.
 
-    The copy stops reading once it is full; the join below then does not store its state, and the next batch dies
-    (measured). A limit on the join itself reads to the end.
+    The full copy stops reading, the join does not store its state, and the next batch dies (measured).
     """
     if query.mode != "append":
         return

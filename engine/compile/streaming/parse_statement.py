@@ -30,12 +30,7 @@ class ParsedStatement:
 
 
 def parse(text: str, synonyms: Mapping[str, str] | None = None) -> ParsedStatement:
-    """Parse a statement as Spark 4.1 reads it.
-
-    Args:
-        text: the statement.
-        synonyms: functions that are read by another name, in lower case.
-    """
+    """Parse a statement as Spark 4.1 reads it; functions in `synonyms` (lower case) are read by another name."""
     findings: list[QueryFinding] = []
 
     def report(code: str, message: str, hint: str, start: int) -> None:

@@ -54,5 +54,4 @@ def event_time(plan: LogicalPlan) -> PlanColumn | None:
 
 
 def name_of(column: PlanColumn | None) -> str:
-    """The name of a column, or what stands for one that nobody knows."""
     return column.name if column is not None else "<timestamp column>"

@@ -26,7 +26,6 @@ _SEMI = "Use a left semi or left anti join with a table, or split it into two mo
 
 
 def modes(query: StreamQuery) -> Iterator[QueryFinding]:
-    """Complete mode."""
     if query.mode != "complete":
         return
     aggregates = [step for step in walk(query.plan) if is_aggregate(step)]

@@ -23,7 +23,6 @@ def waiting_sides(step: Join) -> list[LogicalPlan]:
 
 
 def waiting_reason(step: Join, side: LogicalPlan) -> str:
-    """Why rows of a side wait."""
     other = step.right_side if side is step.left_side else step.left_side
     if (column := half_marked(step)) is not None:
         return f"'{column.name}' has no watermark, and is compared with an event time"

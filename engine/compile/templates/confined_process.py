@@ -1,10 +1,9 @@
-"""A process of its own for what renders a project's templates: one that takes too much ends, and this process does not.
+"""A process of its own for what renders a project's templates: one that takes too much ends, and this one does not.
 
-The limits are those of `engine.jinja.template_limits`. The process is forked, so that it begins with everything that
-was read, and it is forked in programs with several threads too: it runs Python code of this package, Jinja and sqlglot
-alone, writes to no stream and no log of the program (its log records come here), and ends without cleaning up.
-Elsewhere than on Linux fork is not safe, and the work is done in this process: then only what a template prints, its
-calls and its rounds of loops have limits.
+The limits are those of `engine.jinja.template_limits`. It is forked, also from programs with several threads: it runs
+Python code of this package, Jinja and sqlglot alone, writes to no stream and no log (its records come here), and ends
+without cleaning up. Where fork is not safe (not Linux) the work is done in this process, with limits only on what a
+template prints, its calls and its rounds of loops.
 """
 
 from __future__ import annotations
@@ -35,10 +34,7 @@ _LONGEST_RECORD = 50_000
 
 
 def run_confined(work: Callable[..., T], *arguments: Any) -> T:
-    """What some work gives, done in a process with limits.
-
-    Args:
-        work: what is done; what it gives is sent here, and so is what it raises.
+    """Return, or raise, what some work does in a process with limits.
 
     Raises:
         ProjectError: `template-too-large`: a template took all time that there is for one.

@@ -1,8 +1,7 @@
 """Secrets in a target's settings: templates get a placeholder, and the value takes its place where it is used.
 
-A secret is given to a place only where the user trusts the project with that (`engine.secrets.trusted_projects`).
-A placeholder holds a random text of this process, so that nothing in a project can look like one, and characters
-that every escaping filter changes: what is cut, turned round or encoded is found, and is an error.
+A place gets one only if the user trusts the project with that (`engine.secrets.trusted_projects`). A placeholder holds
+a random text, and characters that every escaping filter changes: what is cut or encoded is found, and is an error.
 """
 
 from __future__ import annotations
@@ -33,11 +32,7 @@ _MISPLACED = (
 
 
 def reject_credential(name: str) -> NoReturn:
-    """Raise the error of a secret outside targets.
-
-    Raises:
-        ProjectError: secret-outside-target.
-    """
+    """Raise the ProjectError (secret-outside-target) of a secret outside targets."""
     if name.startswith(PREFIX):
         hint = "Use it in the target's settings in project.yml; models and sources are written to artifacts."
         raise ProjectError("secret-outside-target", f"the secret '{name}' is used outside a target", hint)
@@ -103,11 +98,7 @@ class SecretSettings:
         return tuple(sorted(Gift(name, place) for name in names for place in receivers))
 
     def require_trust(self, gifts: Iterable[Gift]) -> None:
-        """Check that the user trusts the project with what it would give away.
-
-        Raises:
-            ProjectError: secret-untrusted.
-        """
+        """Raise ProjectError (secret-untrusted) unless the user trusts the project with what it would give away."""
         gifts = () if self._masks else tuple(gifts)
         if not gifts or not (unconfirmed := unconfirmed_gifts(self._root, gifts)):
             return

@@ -14,7 +14,6 @@ _Function = Callable[..., Any]
 
 
 def plain_functions() -> Mapping[str, _Function]:
-    """By name, as dbt has them."""
     from engine.jinja import give_back
 
     return {

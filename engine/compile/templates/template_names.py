@@ -1,7 +1,6 @@
 """The names that templates of a project may use.
 
-`ref()` and `source()` render to placeholders, quoted identifiers that begin with @: the graph is read from
-the rendered SQL, so that a reference that is commented out or left out by an `if` does not count.
+`ref()` and `source()` render to quoted identifiers that begin with @, so that the graph is read from rendered SQL.
 """
 
 from __future__ import annotations
@@ -37,12 +36,8 @@ _TAG = re.compile(r"\{[{%]")
 class TemplateNames:
     """The functions templates call, and the model that is being rendered at the moment.
 
-    Attributes:
-        env: the environment without secrets: templates get what is in here, and nothing else.
-        secrets: puts placeholders for secrets into a target's settings; None: secrets are not allowed.
-        repeatable: false where rendering does more than give a text, or gives another one each time.
-        started: when this run began (UTC), for `run_started_at`.
-        invocation: its id, for `invocation_id`.
+    `env` has no secrets; `secrets` puts placeholders into a target's settings; None: not allowed. `repeatable`: false
+    where rendering does more than give a text, or varies. `started` (UTC) is for `run_started_at`.
     """
 
     variables: Mapping[str, Any]

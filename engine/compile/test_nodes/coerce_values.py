@@ -106,11 +106,7 @@ def _timestamp(text: str, _: str) -> str:
 
 
 def timestamp(text: str) -> str:
-    """A time in ISO form as UTC without a zone: 2013-01-01 10:05:00.
-
-    Raises:
-        ValueError: it is none, or is none in UTC.
-    """
+    """Return a time in ISO form as UTC without a zone (2013-01-01 10:05:00); raise ValueError if it is none."""
     at = datetime.fromisoformat(text.strip())
     if at.tzinfo is not None:
         try:

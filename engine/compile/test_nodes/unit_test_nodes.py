@@ -42,7 +42,6 @@ _STEP = "Write '- given: {input: [rows]}', '- restart' or '- flush'."
 def read_unit_tests(
     project: LoadedProject, nodes: Mapping[str, Node], values: ValueRenderer, diagnostics: list[Diagnostic]
 ) -> tuple[UnitTest, ...]:
-    """All unit tests of a project; what is wrong is added to `diagnostics`."""
     tests: dict[str, UnitTest] = {}
     for doc in project.tests:
         top = values.rendered(Section.of_document(doc, diagnostics))

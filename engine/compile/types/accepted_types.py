@@ -1,7 +1,4 @@
-"""Which types Spark's functions take, according to its analyser (ANSI mode, Spark's default).
-
-A function that is not here, or an argument beyond those listed, is not checked. A test asks Spark for each entry.
-"""
+"""Which types Spark's functions take in ANSI mode, by its analyser (a test asks); what is missing is not checked."""
 
 from __future__ import annotations
 

@@ -65,12 +65,7 @@ def _number(text: str, names: dict[str, int]) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """The times of a schedule; where days of the month and of the week are given, either counts (crontab(5)).
-
-    Attributes:
-        weekdays: 0 is Sunday.
-        either: both kinds of days are given.
-    """
+    """The times of a schedule; where days of the month and of the week are given, either counts (crontab(5))."""
 
     text: str
     minutes: frozenset[int]

@@ -1,7 +1,4 @@
-"""What type Spark's functions return, by the names that users write.
-
-A function that is not here, or whose type hangs on values, has an unknown type; that is never an error.
-"""
+"""What type Spark's functions return, by the names that users write; unknown if it hangs on values."""
 
 from __future__ import annotations
 
@@ -78,7 +75,6 @@ def _always(type_: str) -> Rule:
 
 
 def _two(types: Types) -> tuple[str | None, str | None]:
-    """The first two; None where there are fewer."""
     first, second, *_ = [*types, None, None]
     return first, second
 

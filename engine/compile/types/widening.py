@@ -96,7 +96,6 @@ def interval(*units: str) -> str | None:
 
 
 def digits(type_: str) -> tuple[int, int]:
-    """Precision and scale of a number that is not floating."""
     if type_ in INTEGERS:
         return INTEGERS[type_], 0
     precision, scale = re.findall(r"\d+", type_)

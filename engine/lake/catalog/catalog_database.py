@@ -1,7 +1,7 @@
 """The SQLite file of a local catalog, without Java: fixed queries of one plain table. Only `remove` and `rename` write.
 
-The file may come with a project that somebody else wrote. Its schema runs nothing (no views, no computed columns), and
-neither a lock file, a journal nor an index is made beside it: SQLite would follow a link of that name.
+The file may be a stranger's: its schema runs nothing, and no lock file, journal or index is made beside it, as SQLite
+would follow a link of that name.
 """
 
 from __future__ import annotations
@@ -252,10 +252,9 @@ def _open_read_only(path: Path) -> Iterator[tuple[sqlite3.Connection, object]]:
 
 @contextmanager
 def _readable(path: Path, version: object) -> Iterator[str]:
-    """The address that a file is opened with.
+    """Yield the address that a file is opened with; its index is not written, and a log without one means a copy.
 
-    A file with a log is read together with it, and its index is not written. A log without an index was left by a
-    process that was killed: SQLite would make an index, so a copy is read. A file whose log is empty is read alone.
+    A file whose log is empty is read alone.
     """
     uri = local_paths.sqlite(path.absolute(), "mode=ro")
     if version is not None:

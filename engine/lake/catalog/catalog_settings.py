@@ -1,13 +1,9 @@
 """The catalog block of a target as settings for Spark; `engine.lake.lake_reader` reads the same catalog without Java.
 
-A catalog is a SQLite file of this machine, or a server keeps it (`spark_properties`).
-
-The catalog's name must be the same on both sides, or everything looks empty without an error; views need
-JDBC schema version V1; without WAL a second writer meets SQLITE_BUSY (all measured, Iceberg 1.12.0).
-
-Keys of Spark (`spark.sql.catalog.<name>.<key>`) are those of Iceberg's documentation and pass as they are written; what
-is set beside them is listed here. Sources: Iceberg 1.12, "Configuration" (catalog properties), "JDBC catalog", and its
-RESTCatalog.
+The catalog's name must be the same on both sides, or everything looks empty without an error; views need JDBC schema
+version V1; without WAL a second writer meets SQLITE_BUSY (all measured, Iceberg 1.12.0). Keys of Spark
+(`spark.sql.catalog.<name>.<key>`) are Iceberg's and pass as written. Sources: Iceberg 1.12, "Configuration" (catalog
+properties), "JDBC catalog", and its RESTCatalog.
 """
 
 from __future__ import annotations
@@ -158,13 +154,7 @@ def _sqlite_warehouse(catalog: CatalogConfig, prefix: str) -> dict[str, str]:
 
 
 def spark_properties(kind: str, name: str, settings: Mapping[str, str]) -> dict[str, str]:
-    """Return Spark's settings for a catalog that a server keeps.
-
-    Args:
-        kind: rest or jdbc.
-        name: of the catalog in SQL.
-        settings: the keys of the target, secrets in place.
-    """
+    """Return Spark's settings for a `rest` or `jdbc` catalog, from the target's keys with secrets in place."""
     prefix = f"spark.sql.catalog.{name}"
     # With its cache Spark would not see for half a minute what others commit.
     renewal = _RENEWAL if "credential" in settings else {}

@@ -1,8 +1,7 @@
 """A warehouse in an object store, read and removed without Java: `s3://bucket/folder`.
 
-A location is compared as a path that begins with the bucket, so that what holds for folders holds here, too. Locations
-are in the catalog, in metadata and in what state kept of them; all of these may come with a project that somebody else
-wrote, so that nothing outside the folder is read with the login of who runs the command.
+A location is compared as a path that begins with the bucket. Locations may come with a stranger's project, so nothing
+outside the folder is read with the login of who runs the command.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """What a server of Iceberg's REST protocol may set of its clients: where paths begin, sizes of pages, names.
 
-The server answers `/v1/config` with defaults and overrides, and each table with a `config`. Overrides win over what the
-target says (Iceberg's ConfigResponse.merge, PyIceberg alike), and among the keys are classes to load, addresses and
-logins. Here a server chooses none of them: Python takes the four keys of `CLIENT_KEYS`, and Java, which takes all, is
-not started before `rejected_key` has looked at them. Sources: Iceberg 1.12, RESTSessionCatalog, CatalogProperties,
+Its `/v1/config` and each table's `config` win over the target (ConfigResponse.merge, PyIceberg alike), with classes to
+load, addresses and logins among them. Here it chooses none: Python takes the keys of `CLIENT_KEYS`, and Java is not
+started before `rejected_key` has looked. Sources: Iceberg 1.12, RESTSessionCatalog, CatalogProperties,
 S3FileIOProperties, AwsClientProperties, AuthProperties, HTTPClient.
 """
 

@@ -7,7 +7,6 @@ from typing import Any
 
 
 def value_text(value: Any) -> str:
-    """Return a value as SQL writes it: true, NULL, 2013-01-01 05:00:00."""
     if value is None:
         return "NULL"
     if isinstance(value, bool):

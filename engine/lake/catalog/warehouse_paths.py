@@ -1,13 +1,8 @@
 """Files of a warehouse for PyIceberg, which is imported here: files or objects below its folder, and nothing else.
 
-Locations are in the catalog, in metadata, in manifest lists and in manifests, and a table's properties name classes
-that PyIceberg would import. All of these may come with a project that somebody else wrote: the class that opens files
-is this one whatever they say, it has no properties, and every location is resolved before it is opened.
-
-VARIANT columns: Spark and the third version of Iceberg's format have them, PyIceberg (0.12) does not.
-
-Their type is made known here, so that a table with such a column has facts like any other. Its rows cannot be read
-without Java.
+Locations and the properties of tables, which name classes to import, may be a stranger's: the class that opens files is
+this one, without properties, and every location is resolved first. VARIANT columns, which PyIceberg (0.12) lacks, are
+made known, so that their tables have facts; their rows need Java.
 """
 
 from __future__ import annotations

@@ -144,10 +144,10 @@ def _rows(manifest: ManifestFile) -> int:
 
 
 def file_tasks(table: Table, manifests: Sequence[ManifestFile]) -> dict[tuple[str, frozenset[str]], FileScanTask]:
-    """The tasks of the data files of some manifests, by data file and files of deletes.
+    """Return the tasks of the data files of some manifests, by data file and files of deletes.
 
-    Of deletion vectors PyIceberg (0.12) does not read which data file they are of, and gives each to all files of a
-    partition: the files that hold the vectors say it.
+    PyIceberg (0.12) gives each deletion vector to all files of a partition: the files of the vectors name the right
+    one.
     """
     from pyiceberg.manifest import FileFormat
     from pyiceberg.table import FileScanTask, ManifestGroupPlanner

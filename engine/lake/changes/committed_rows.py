@@ -1,8 +1,7 @@
 """The rows that commits added to a table and took out of it, in bounded Arrow batches, without Spark.
 
-Data files are read in the order of their paths, and rows are counted before deletes are applied: a place in them is the
-same in each process. The files of one commit come from its own manifests; the file plans of two snapshots are compared
-where a commit takes rows out.
+Files are read by path and rows counted before deletes: a place is the same in each process. A commit's files come from
+its own manifests; where it takes rows out, two snapshots' file plans are compared.
 """
 
 from __future__ import annotations
@@ -28,13 +27,7 @@ _DELETES_HELD = 8
 
 
 class CommitKind(StrEnum):
-    """What a commit does to the rows of a table.
-
-    Attributes:
-        APPENDS: it adds rows.
-        KEEPS: it moves rows to other files.
-        CHANGES: it may take rows out.
-    """
+    """What a commit does to rows: it adds some (APPENDS), moves them (KEEPS), or may take some out (CHANGES)."""
 
     APPENDS = "appends"
     KEEPS = "keeps"
@@ -87,7 +80,6 @@ class CommittedTable:
 
     @property
     def current(self) -> int | None:
-        """The newest snapshot that readers see; None: nothing was committed."""
         snapshot = self._table.current_snapshot()
         return None if snapshot is None else snapshot.snapshot_id
 
@@ -197,11 +189,7 @@ class CommittedTable:
 
 
 def committed_table(lake: Lake, schema: str, name: str) -> CommittedTable | None:
-    """Return a table as it is now; None: there is none.
-
-    Raises:
-        SetupError: as `Lake.opened`.
-    """
+    """Return a table as it is now; None: there is none. Raises SetupError: as `Lake.opened`."""
     with lake.opened(schema, name) as table:
         return None if table is None else CommittedTable(table, lake, (schema, name))
 
@@ -224,7 +212,6 @@ def _moves_rows(summary: dict[str, str]) -> bool:
 
 
 def _only_in(plan: dict[str, FileScanTask], other_plan: dict[str, FileScanTask]) -> list[_Part]:
-    """The rows of a file plan that another plan does not have."""
     parts = []
     for path, task in plan.items():
         deletes, other = frozenset(task.delete_files), other_plan.get(path)

@@ -1,9 +1,8 @@
 """Erasing rows of a table for good: files are written without them, and nothing keeps the files that had them.
 
-The commit is one of Iceberg's operation `replace`, as a compaction is: a stream of the table skips it by itself, and
-skips nothing else. (The options of Iceberg's reader that skip commits skip all of a kind, those of other programs too.)
-Its marker distinguishes it from a compaction. Manifests keep the bounds of the columns of files that a commit removed,
-so it makes a second snapshot, of the same kind, with manifests that are written again.
+The commit is one of operation `replace`, as a compaction: a stream skips it, and skips nothing else. (Iceberg's options
+that skip commits skip all of a kind.) Manifests keep the bounds of removed files, so a second snapshot of the same kind
+has them written again.
 """
 
 from __future__ import annotations

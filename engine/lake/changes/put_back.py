@@ -1,9 +1,7 @@
-"""The version of a table that another one replaced: kept by a tag, and put back in one commit.
+"""The version of a table that another one replaced: kept by a tag, and put back in one commit, without copying rows.
 
-A replacement keeps the snapshots, columns and partitionings of before in the table's metadata, so that going back
-copies no row: the branch main, the columns, the partitioning, the order and the properties become those of before. A
-tag with an age (`max-ref-age-ms`) keeps the snapshot until nobody goes back; whoever expires snapshots removes it then
-(Iceberg's documentation, "Branching and Tagging").
+The branch main, columns, partitioning, order and properties become those of before. The tag's age (`max-ref-age-ms`)
+keeps the snapshot until nobody goes back (Iceberg's documentation, "Branching and Tagging").
 """
 
 from __future__ import annotations

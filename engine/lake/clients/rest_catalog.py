@@ -67,7 +67,6 @@ class RestClient:
         return tuple(self._listed(f"{self._schema(schema)}/tables"))
 
     def entries(self, schema: str) -> tuple[CatalogEntry, ...]:
-        """The tables and views of a schema; their metadata are asked for later."""
         views = (CatalogEntry(schema, name, "", view=True) for name in self._views(schema))
         return (*(CatalogEntry(schema, name, "") for name in self.names(schema)), *views)
 

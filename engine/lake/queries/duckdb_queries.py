@@ -59,12 +59,7 @@ class OpenTable:
         return schema_to_pyarrow(self._table.schema(), include_field_ids=False)
 
     def rows(self, columns: Sequence[str], limit: int | None) -> pa.RecordBatchReader:
-        """Read rows; deletes are applied.
-
-        Args:
-            columns: that are read, at least one.
-            limit: of rows; None: all.
-        """
+        """Read some columns of rows, with deletes applied; `limit` None: all rows."""
         return self._table.scan(selected_fields=tuple(columns), limit=limit).to_arrow_batch_reader()
 
     def count(self) -> int:

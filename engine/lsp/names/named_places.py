@@ -27,10 +27,9 @@ class NameKind(StrEnum):
 class Name:
     """A name.
 
-    Attributes:
-        name: as it is declared; columns in lower case.
-        owner: what it is unique in: the node of a column, the source of a table, the file of a window, CTE or alias.
-        at: the offset of the alias in the query, of names of which a query may have several; else -1.
+    `name`: as it is declared; columns in lower case. `owner`: what it is unique in: the node of a column, the source of
+    a table, the file of a window, CTE or alias. `at`: the offset of the alias in the query, of names of which a query
+    may have several; else -1.
     """
 
     kind: NameKind

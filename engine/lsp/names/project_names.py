@@ -1,7 +1,4 @@
-"""Every place where a project writes a name.
-
-Names in the SQL of models and singular tests.
-"""
+"""Every place where a project writes a name. Names in the SQL of models and singular tests."""
 
 from __future__ import annotations
 

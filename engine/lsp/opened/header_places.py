@@ -86,11 +86,7 @@ OF_STREAM = frozenset({"watermark", "dedup", "as", "column"})
 
 @dataclass(frozen=True, slots=True)
 class HeaderPlace:
-    """A key or value of a header, and the word of it at a place.
-
-    Attributes:
-        word: with dots.
-    """
+    """A key or value of a header, and the word of it at a place. `word`: with dots."""
 
     path: Path
     is_key: bool

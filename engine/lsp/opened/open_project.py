@@ -29,9 +29,8 @@ SELECTORS = "selectors.yml"
 class OpenProject:
     """A project with the texts that an editor has.
 
-    Attributes:
-        texts: of open files, by their names in the project.
-        edited: the models that were compiled on their own, by file: their findings and places count.
+    `texts`: of open files, by their names in the project. `edited`: the models that were compiled on their own, by
+    file: their findings and places count.
     """
 
     project: Project

@@ -1,11 +1,4 @@
-"""What a build does to a node, and the plan of a build.
-
-What an action writes, in a phrase, and how many rows its table has now.
-
-The error of a build that cannot be done as it is asked for: nothing is started, and all is said at once.
-
-The order of a build.
-"""
+"""What a build does to a node, what that writes, the order of a build, and the error that lists all that forbids it."""
 
 from __future__ import annotations
 
@@ -30,14 +23,9 @@ if TYPE_CHECKING:
 class ActionKind(StrEnum):
     """What becomes of a node; for a streaming table it says how its query starts.
 
-    Attributes:
-        CREATE: nothing of it is written yet.
-        EMPTY: the same, and its table is made without reading a row (`--empty`).
-        RESUME: a stream continues with its checkpoint.
-        RESET: a stream begins a new checkpoint over the rows of its table (`--reset-checkpoint`).
-        REFRESH: rebuilt from the first row (`--full-refresh`).
-        REBUILD: a batch table or view is computed again.
-        TEST: a data test or a unit test is run.
+    EMPTY: CREATE, but no row is read (`--empty`). RESUME: a stream continues with its checkpoint. RESET: a new
+    checkpoint over the rows of its table (`--reset-checkpoint`). REFRESH: rebuilt from the first row
+    (`--full-refresh`). REBUILD: a batch table or view is recomputed. TEST: data and unit tests.
     """
 
     CREATE = "create"
@@ -53,10 +41,8 @@ class ActionKind(StrEnum):
 class Reset:
     """What `--reset-checkpoint` says.
 
-    Attributes:
-        at: from which time sources are read, in milliseconds since 1970; None: from the first record.
-        gap: nothing is read again.
-        windows: events of windows that are written are left out (see `engine.plan.edits.open_windows`).
+    `at`: from which time sources are read, in milliseconds since 1970; None: from the first record. `gap`: nothing is
+    read again. `windows`: events of windows that are written are left out (see `engine.plan.edits.open_windows`).
     """
 
     at: int | None
@@ -68,10 +54,9 @@ class Reset:
 class PlanOptions:
     """What the user says about a build.
 
-    Attributes:
-        reset: where the sources of the selected streams begin, each with a new checkpoint; None: they resume.
-        accept: consequences that are accepted: `downstream-stops`, `files-gone`.
-        empty: tables that do not exist are made without rows, and those that do are left as they are.
+    `reset`: where the sources of the selected streams begin, each with a new checkpoint; None: they resume. `accept`:
+    consequences that are accepted: `downstream-stops`, `files-gone`. `empty`: tables that do not exist are made without
+    rows, and those that do are left as they are.
     """
 
     full_refresh: bool = False
@@ -94,11 +79,9 @@ class UnreadRecords:
 class Unread:
     """What an input has that its reader has not read.
 
-    Attributes:
-        unit: `files`, `snapshots`, `offsets` or `tables`; empty: only the system behind it knows.
-        present: how many there are now, where nodes before it will add some; else None.
-        oldest_at: when the oldest of those that are there now came to be, in seconds since 1970: modification time of a
-            file, commit time of a snapshot; None: not known, or there is none.
+    `unit`: `files`, `snapshots`, `offsets` or `tables`; empty: only the system behind it knows. `present`: how many
+    there are now, where nodes before it will add some. `oldest_at`: modification time of a file or commit time of a
+    snapshot, in seconds since 1970; None: not known, or there is none.
     """
 
     name: str
@@ -115,15 +98,11 @@ class Unread:
 class Action:
     """What a build does to a node.
 
-    Attributes:
-        refusals: why it cannot be built; empty: it can.
-        unchanged: there is nothing to do; False: there is; None: only a build can tell.
-        comparison: of a model with what wrote its table last; None: a test.
-        notes: what the build notes of an edit, and of settings without effect as long as a checkpoint lives.
-        renaming: what gets its table its name before that; None: it has it.
-        inputs: of an unchanged batch table, what it counts as computed from now on; None: what is recorded.
-        events_from: of a reset, the event time before which no window is written again, in milliseconds since 1970.
-        writes: what is written, in a phrase; empty: nothing, or a test.
+    `refusals`: why it cannot be built. `unchanged` None: only a build can tell. `comparison`: with what wrote the table
+    last; None: a test. `notes`: of an edit, and of settings without effect as long as a checkpoint lives. `renaming`:
+    what gets its table its name first. `inputs`: of an unchanged batch table, what it counts as computed from; None:
+    what is recorded. `events_from`: of a reset, the time before which no window is written again, in milliseconds since
+    1970. `writes`: in a phrase.
     """
 
     node: str

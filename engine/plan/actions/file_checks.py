@@ -28,11 +28,9 @@ _SHOWN = 3
 class FileDifferences:
     """How the files that are there differ from those of a log.
 
-    Attributes:
-        missing: listed to be read, and gone.
-        deleted: all that are gone, with the time that was noted.
-        changed: the rows that the table has are of another time than the file's: both times.
-        unwritten: other than when they were listed, by URI with their time; nothing of them is in the table.
+    `missing`: listed to be read, and gone. `deleted`: all that are gone, with the noted time. `changed`: rows in the
+    table are of another time than the file's: both times. `unwritten`: changed since listed (URI and time), with
+    nothing in the table.
     """
 
     missing: list[str] = field(default_factory=list)
@@ -88,11 +86,8 @@ def compared(
 ) -> FileDifferences:
     """Compare the files of a log with those that are there.
 
-    Args:
-        accepted: by URI, times that count instead of those in the log.
-        now: gives the time of a file as it is, in milliseconds since 1970; None: there is none.
-        read_to: the last entry that a committed micro-batch reads.
-        written_to: the last entry whose rows are in the table.
+    `accepted`: times that count instead of the log's, by URI. `now`: the time of a file in milliseconds; None: there is
+    none. `read_to`: the last entry of a committed micro-batch. `written_to`: the last one whose rows are in the table.
     """
     differences = FileDifferences()
     for file in files:

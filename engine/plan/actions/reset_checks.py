@@ -77,11 +77,7 @@ def of_reader(fault: Diagnostic, model: Model, source: Source) -> Diagnostic:
 
 
 def reset_of(text: str) -> Reset:
-    """Read the option's value.
-
-    Raises:
-        UsageError: it is not a timestamp.
-    """
+    """Read the option's value. Raises UsageError: it is not a timestamp."""
     if text == EARLIEST:
         return Reset(None)
     if text == OPEN_WINDOWS:

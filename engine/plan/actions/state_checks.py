@@ -1,10 +1,8 @@
 """Whether the state and the table of a model still belong together.
 
-Spark and Iceberg continue silently after a lost checkpoint (rows twice) and a replaced or rolled back table (a
-hole; both measured); here each of them rejects the model, with what happened and how to fix it. The plan asks, and the
-runtime asks again before it writes. For what is read see `engine.plan.tables.upstream_tables`.
-
-Which models stage their rows until their tests have passed (`publish: on_tests_pass`).
+Spark and Iceberg continue silently after a lost checkpoint (rows twice) and a replaced or rolled back table (a hole;
+both measured); here each of them rejects the model. The plan asks, and the runtime again before it writes. For what is
+read see `engine.plan.tables.upstream_tables`. Also: which models stage rows for their tests.
 """
 
 from __future__ import annotations

@@ -29,9 +29,8 @@ from engine.state.state_path import StatePath
 class FileLog:
     """Spark's log of the files of a stream.
 
-    Attributes:
-        read_to: the last entry that a committed micro-batch reads; -1: none.
-        started_to: the last entry that the newest micro-batch reads that was started.
+    `read_to`: the last entry that a committed micro-batch reads; -1: none. `started_to`: the last entry that the newest
+    micro-batch reads that was started.
     """
 
     source: int
@@ -44,20 +43,12 @@ class FileLog:
 class CheckpointFacts:
     """A checkpoint.
 
-    Attributes:
-        query_id: Spark's id of the query; None: it was never started.
-        started: the newest micro-batch that was started.
-        committed: the newest that is done.
-        has_beginnings: where its sources begin is fixed.
-        offsets: where each source is after the committed micro-batch; empty: there is none.
-        started_offsets: the same after the newest that was started.
-        watermark_moved: the committed micro-batch moved the watermark with which it began.
-        logs: of sources that are files; None: they cannot be read.
-        damage: a log that a crash of the machine cut off.
-        accepted: by URI, times of files that count instead of those in the logs.
-        unread: no record was read; asked of those whose table has no commit.
-        beginnings: where its sources begin, if no micro-batch is done.
-        ends: digests of `offsets/<n>` of the newest micro-batch that was started and of the one before, by micro-batch.
+    `query_id` None: never started. `started` and `committed` are the newest such micro-batches, `started_offsets` and
+    `offsets` where each source is after them. `has_beginnings`: where its sources begin is fixed; `beginnings`: where,
+    if no micro-batch is done. `watermark_moved`: the committed micro-batch moved the watermark with which it began.
+    `logs`: of sources that are files; None: they cannot be read. `damage`: a log that a crash of the machine cut off.
+    `accepted`: times of files that count instead of those in the logs. `unread`: no record was read; asked of those
+    whose table has no commit. `ends`: digests of `offsets/<n>` of the newest started micro-batch and the one before.
     """
 
     path: StatePath
@@ -85,11 +76,7 @@ class CheckpointFacts:
 def read_checkpoint(
     folder: TableState, generation: int, *, files: bool = True, written: bool = True
 ) -> CheckpointFacts:
-    """Read a checkpoint; one that does not exist says nothing.
-
-    Raises:
-        StateError: `state-unreadable`.
-    """
+    """Read a checkpoint; one that does not exist says nothing. Raises StateError: `state-unreadable`."""
     path = folder.checkpoint_files(generation)
     committed, started = spark_checkpoint.last_committed(path), spark_checkpoint.last_started(path)
     begins = spark_checkpoint.read_offsets(path, started)

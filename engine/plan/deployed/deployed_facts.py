@@ -1,11 +1,7 @@
 """What is deployed, as records: no field reads anything.
 
-Columns of a table that the next build gives another name: `renamed_from` of a column names what the table has.
-
-Iceberg knows columns by numbers: a rename changes no file, and streams that read the table continue. Until it is done
-the plan looks at the table as it will be then.
-
-How much a build could have to read, as far as files and the catalog tell.
+Columns that the next build renames (`renamed_from`) already have their new names here: Iceberg knows columns by
+numbers, so that no file changes and streams continue.
 """
 
 from __future__ import annotations
@@ -35,10 +31,9 @@ if TYPE_CHECKING:
 class LastWriter:
     """The query that wrote a model's table last.
 
-    Attributes:
-        facts: behind the fingerprint; None: they cannot be read, as `unknown_reason` says.
-        recorded_sources: how its generation began; None for batch models, and where nothing was recorded.
-        frozen: settings of Spark that the checkpoint keeps.
+    `facts`: behind the fingerprint; None: they cannot be read, as `unknown_reason` says. `recorded_sources`: how its
+    generation began; None for batch models, and where nothing was recorded. `frozen`: settings of Spark that the
+    checkpoint keeps.
     """
 
     fingerprint: str
@@ -67,20 +62,12 @@ class LastWriter:
 class DeployedModel:
     """What there is of a model.
 
-    Attributes:
-        state: of its table, as it is once a refresh that was killed is decided; None: it was never built.
-        writer: of its table; None: nothing of it was ever whole.
-        table: what readers see; None: there is no table.
-        written: the same with staged rows, which its writer continues from.
-        quarantine: the table `<model>__quarantine`; None: there is none.
-        initial_snapshots: tables with the first rows of tables that a stream reads, by node read.
-        leftovers: generations, tables or batches that a killed build left, to be removed by the next.
-        open_operations: operations on the table that were begun and not finished.
-        refresh: a full refresh of it that was begun and not finished; None: there is none.
-        renaming: its table has its earlier name still, and gets its name before it is built; None: it has it.
-        columns_renamed: columns of its table that have their earlier names still, with the names that they get before
-            it is built; in all else that is said of it they have these.
-        faults: why something of it cannot be read, or its table not be renamed.
+    `state` is as after the decision on a killed refresh; None: never built. `writer` None: nothing of its table was
+    ever whole. `table`: what readers see; `written`: with staged rows, which its writer continues from.
+    `initial_snapshots`: tables with the first rows of streamed tables, by node. `leftovers`: generations, tables or
+    batches of a killed build. `open_operations` and `refresh` were begun and not finished. `renaming`: its table gets
+    its name before it is built; `columns_renamed`: so do these; in all else they have the new names. `faults`: why
+    something of it cannot be read or renamed.
     """
 
     state: ModelState | None = None
@@ -103,11 +90,8 @@ class DeployedModel:
 class DeployedSource:
     """What there is of a source.
 
-    Attributes:
-        fault: why it cannot be read; None: there is something to read.
-        files: those that a batch would read now, by name; None: that is known to Spark only.
-        parts: catalog, namespace and name of that table.
-        topics: of a Kafka source; None: they are known to Java's client only.
+    `fault`: why it cannot be read. `files`: those of a batch now, by name; None: only Spark knows. `parts`: catalog,
+    namespace and name of the table. `topics` None: only Java's client knows.
     """
 
     fault: Diagnostic | None = None
@@ -128,11 +112,9 @@ class DeployedSource:
 class Deployed:
     """What there is of a selection.
 
-    Attributes:
-        streams: by id of a selected model, what it reads as a stream, in the order of its SQL, with places resolved.
-        built: ids of the models that have a state, among the selected ones and the streams from them; not of those
-            streams that a full refresh was begun of.
-        passed: by id, when each test passed whose last pass was of what it would look at now.
+    `streams`: what a selected model reads as a stream, in the order of its SQL, with places resolved. `built`: models
+    with a state, among the selected and the streams from them, but for streams whose full refresh was begun. `passed`:
+    when each test passed whose last pass counts.
     """
 
     models: Mapping[str, DeployedModel] = field(default_factory=dict)

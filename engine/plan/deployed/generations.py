@@ -1,13 +1,8 @@
-"""Which generation of a table a commit belongs to.
+"""Which generation of a table a commit belongs to, and what becomes of an interrupted full refresh.
 
-A generation has a number, which names its folder and its staging table, and a random id, which its commits carry.
-Numbers can come again (a table outlives a lost state), ids cannot.
-
-What becomes of a full refresh that was interrupted.
-
-Of one table the marker of its last commit decides. That all tables of the run are rebuilt is noted beside the state of
-each before the first of them is touched, and forgotten when the table is: what streams from a rebuilt table has to be
-rebuilt, too, so that the next build finishes what was begun.
+A generation has a number, for its folder and staging table, and a random id, which its commits carry: numbers can come
+again, ids cannot. The marker of the table's last commit decides on a refresh. That all tables of a run are rebuilt is
+noted beside each state before the first is touched: streams from a rebuilt table must be rebuilt, too.
 """
 
 from __future__ import annotations
@@ -102,11 +97,7 @@ def as_published(model: Model, state: ModelState, uuid: str, snapshot: int | Non
 
 
 def begun_refresh(folder: TableState, state: ModelState | None) -> Refresh | None:
-    """Return the full refresh that the next build has to finish.
-
-    Raises:
-        StateError: `state-unreadable`.
-    """
+    """Return the full refresh that the next build has to finish. Raises StateError: `state-unreadable`."""
     open_refresh = folder.journal.open_operation(Refresh)
     if open_refresh is None or (
         state is not None and state.phase is Phase.PUBLISHED and state.generation > open_refresh.before

@@ -48,11 +48,7 @@ def save_previous(folder: TableState, generation: PreviousGeneration) -> None:
 
 
 def previous_generation(folder: TableState) -> PreviousGeneration | None:
-    """Return the generation that was replaced last; None: none is kept.
-
-    Raises:
-        StateError: `state-unreadable`.
-    """
+    """Return the generation that was replaced last; None: none is kept. Raises StateError: `state-unreadable`."""
     generations = (
         read for number in folder.replaced_generations() if (read := noted_previous(folder, number)) is not None
     )

@@ -45,8 +45,7 @@ _BETWEEN = "__"
 class SchemaNames:
     """The tables of a schema.
 
-    Attributes:
-        tables_beside: what follows a name and `__` in the names of staging tables and initial snapshots, by that name.
+    `tables_beside`: what follows a name and `__` in the names of staging tables and initial snapshots, by that name.
     """
 
     tables: frozenset[str]

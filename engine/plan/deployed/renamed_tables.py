@@ -1,8 +1,7 @@
 """The tables that the next build gives another name: `renamed_from` of a model names what the state knows.
 
-A rename moves three things: the table in the catalog with those beside it, what the state says of them, and the folder
-of the state (`engine.runtime.lifecycle.rename_table`). Until the folder is moved, all of it is found from the folder of
-the old name; once it is, nothing is left of the rename, and `renamed_from` means nothing any more.
+The catalog, the state and the state's folder change (`engine.runtime.lifecycle.rename_table`); until the folder is
+moved all is found from the old one.
 """
 
 from __future__ import annotations

@@ -1,10 +1,6 @@
-"""Where the state of a model's table is, and which build wrote it.
-
-The tables that this project and target have built: each has a folder in the state, whatever its model is called now.
+"""Where the state of a model's table is, and which build wrote it: each table ever built has a folder.
 
 Its model.json says which model, project and target wrote last. Needs neither Java nor PyIceberg.
-
-The marks by which a table says whose it is: see `engine.runtime.context.ownership`.
 """
 
 from __future__ import annotations
@@ -69,10 +65,7 @@ def environment(manifest: Manifest, target: Target) -> Mapping[str, str]:
 class KnownTable:
     """A table that the state knows.
 
-    Attributes:
-        model: that built it last; a version that did not note it named most tables as their models.
-        state: what is kept of it; None: nothing is left but a drop that was not finished.
-        rebuild: the rebuild that it is made for; None: it is a table like others.
+    `model` built it last. `state` None: only an unfinished drop is left. `rebuild`: the rebuild that it is made for.
     """
 
     folder: TableState

@@ -96,11 +96,8 @@ def _changed_inside(before: Facts, after: Facts) -> frozenset[str] | None:
 class _Select:
     """A SELECT, with all names in lower case.
 
-    Attributes:
-        columns: the text of each. Texts, not trees: sqlglot has fewer functions than Spark, and drops some arguments.
-        rest: the other text.
-        reads: the names in each column.
-        decisive: those elsewhere, and the columns by which rows are grouped or ordered.
+    `columns`: their texts: sqlglot's trees lack functions and drop arguments. `reads`: the names in each column;
+    `decisive`: those elsewhere, and the columns by which rows are grouped or ordered.
     """
 
     columns: Mapping[str, str]

@@ -1,9 +1,8 @@
 """`--reset-checkpoint open-windows`: an edit that counts from the first window that is not written yet.
 
-Where each window is written once, when it is closed, the watermark of the last micro-batch says which windows the table
-has: those that end at it or before (Spark's WatermarkSupport evicts by `window.end <= watermark`). No row of a later
-one has been written, and none of its rows was late. So a new checkpoint that reads the sources again, without the
-events before the end of the last written window, gives exactly the windows that are missing.
+Where each window is written once, the watermark says which the table has: those that end at it or before (Spark's
+WatermarkSupport evicts by `window.end <= watermark`). A new checkpoint over all events since the end of the last
+written window gives exactly those that are missing.
 """
 
 from __future__ import annotations
@@ -25,9 +24,8 @@ from engine.times import duration_seconds, duration_text, time_text
 class Windows:
     """The windows of a query whose only state is their open groups, each of which is written once.
 
-    Attributes:
-        event_time: what makes the time of the events: a column, or an expression.
-        milliseconds: how long a window is; the first began in 1970.
+    `event_time`: what makes the time of the events: a column, or an expression. `milliseconds`: how long a window is;
+    the first began in 1970.
     """
 
     event_time: str

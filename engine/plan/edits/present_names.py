@@ -123,14 +123,9 @@ def _condition(text: str, own: Names) -> str:
 def _written(
     sql: str, reads: Mapping[str, InputColumns], now: Names, columns: Mapping[str, Names], own: Names
 ) -> str:  # fmt: skip
-    """A query with other names.
+    """Return a query with other names: of inputs (`now`), their `columns`, and its `own`, by the earlier ones.
 
-    Args:
-        sql: of the query.
-        reads: what it reads, by the name there; `node` is the name of the input.
-        now: the names that inputs have now, by the earlier ones.
-        columns: those of their columns, by input.
-        own: those of its own columns.
+    `reads`: what it reads, by the name there; `node` is the name of the input.
     """
     tree = tree_of(sql)
     if tree is None:

@@ -29,10 +29,8 @@ class Way(StrEnum):
 class InputChange:
     """A table that is read, before and after.
 
-    Attributes:
-        before: the snapshot that the last build read.
-        columns: that the query may read, as the table spells them.
-        rewritten: only files changed between the two, as far as the operations of the snapshots show.
+    `before`: the snapshot that the last build read. `columns`: that the query may read, as the table spells them.
+    `rewritten`: only files changed between the two, as far as the operations of the snapshots show.
     """
 
     node: str
@@ -50,13 +48,10 @@ class InputChange:
 
 @dataclass(frozen=True, slots=True)
 class RefreshChoice:
-    """What a build computes again.
+    """What a build computes again: nothing, changes, or all (`way`).
 
-    Attributes:
-        way: nothing, changes, or all.
-        unfollowed: why the partitions that change cannot be derived; empty: they can.
-        row_by_row: there is one input, and each row of it gives a row of the result or none; and a history of changes
-            has all of these rows.
+    `unfollowed`: why the partitions that change cannot be derived. `row_by_row`: each row of the one input gives a row
+    of the result or none; a history of changes has all of these.
     """
 
     way: Way
@@ -171,11 +166,7 @@ def unquoted_view(view: str) -> str:
 
 
 def _check_query(manifest: Manifest, model: Model) -> None:
-    """Check that the same rows of the inputs give the same rows.
-
-    Raises:
-        _FullError: other things decide, too.
-    """
+    """Check that the same rows of the inputs give the same rows. Raises _FullError: other things decide, too."""
     from engine.compile.sql.read_names import names_by_strings, reads_places
 
     if volatile(manifest, model):
@@ -191,11 +182,7 @@ def _check_query(manifest: Manifest, model: Model) -> None:
 
 
 def _check_writing(model: Model) -> None:
-    """Check that rows can be put into the table that are a part of it.
-
-    Raises:
-        _FullError: it is written as a whole.
-    """
+    """Check that rows can be put into the table that are a part of it. Raises _FullError: it is written as a whole."""
     if model.write.history is History.VERSIONS or (model.write.history and model.write.refresh is not Refresh.AUTO):
         raise _FullError("'history' compares all rows of each build", "Remove 'refresh'.")
     if model.write.overwrite is Overwrite.PARTITIONS:
@@ -215,11 +202,7 @@ def _check_state(
     environment: Mapping[str, str],
     spark_version: str,
 ) -> None:
-    """Check that the table is what the same query made of known inputs.
-
-    Raises:
-        _FullError: it is not.
-    """
+    """Check that the table is what the same query made of known inputs. Raises _FullError: it is not."""
     if state is None or written is None:
         raise _FullError("it was not built yet")
     if state.phase is not Phase.PUBLISHED:

@@ -1,16 +1,11 @@
 """The tables that a model reads as streams: where each begins, where it continues, and whether nothing is missing.
 
-Spark's checkpoint has one offset a source and no names; snapshot ids tell which offset is of which table. What is
-rejected here would otherwise be a bare NullPointerException (rolled back or replaced), 'expired or removed' (expired,
-or dropped and recreated), or rows that silently never come (all measured, Iceberg 1.12.0).
+Spark's checkpoint has one offset a source and no names; snapshot ids tell which is of which table. Else there would be
+a bare NullPointerException (rolled back or replaced), 'expired or removed' (expired, or recreated), or rows that
+silently never come (all measured, Iceberg 1.12.0).
 
-The plan asks (`upstream_checks`), and the runtime asks again when the query starts: a table that is read may have been
-built in between (`engine.runtime.inputs.initial_snapshot`).
-
-Whether a stream can begin or continue with the tables that it reads, as they are before a build.
-
-What is wrong now is wrong after more commits too, so that a table which is built before it in the same build is looked
-at as well; what those commits may bring is asked when the query starts.
+The plan asks before a build, also of tables built in it (what is wrong now is wrong after more commits), and the
+runtime when the query starts (`engine.runtime.inputs.initial_snapshot`).
 """
 
 from __future__ import annotations
@@ -69,10 +64,7 @@ def upstreams_of(
     of_source: Callable[[Source], tuple[tuple[str, str, str], TableFacts]],
     of_model: Callable[[Model], TableFacts | None],
 ) -> tuple[Upstream, ...]:
-    """Return the tables that a model reads as streams, each once.
-
-    Args:
-        of_model: gives the table of a model as readers see it; None: there is none.
+    """Return the tables that a model reads as streams, each once; `of_model` gives a table as readers see it.
 
     Raises:
         StateError: `upstream-history`, a model's table does not exist.
@@ -105,10 +97,7 @@ def is_table(node: object) -> bool:
 
 
 def decided(model: Model, upstream: Upstream, seed: str, begin: Mapping[str, Any]) -> Start:
-    """Return where the stream of a new generation begins.
-
-    Args:
-        begin: how the generation was reset (see `engine.state.ModelState`); empty: it was not.
+    """Return where the stream of a new generation begins; `begin`: how it was reset (`engine.state.ModelState`).
 
     Raises:
         StateError: `upstream-history` or `upstream-rewritten`.
@@ -179,11 +168,7 @@ def _snapshots(offsets: Iterable[Mapping[str, Any]]) -> frozenset[int]:
 
 
 def beginning(model: Model, upstream: Upstream, start: Start) -> TableReading:
-    """How a table is read by a generation that begins.
-
-    Raises:
-        StateError: `upstream-history`.
-    """
+    """How a table is read by a generation that begins. Raises StateError: `upstream-history`."""
     return TableReading(start, first=_first(unread(model, upstream, start)))
 
 

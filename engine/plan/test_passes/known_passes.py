@@ -1,11 +1,6 @@
-"""The passes of earlier runs that still count, and those of this one.
+"""The passes of earlier runs that still count, and those of this one: hashes and times, no text and no row.
 
-The passes of tests, as they are kept from one command to the next: hashes and times, no text and no row.
-
-They are kept in the user's cache of the project, which `engine clean` removes: a file that comes with the project is
-not believed. There is one file a target, for its owner only, written at once or not at all.
-
-Where the tables, views and files are that a data test reads: from the catalog and from listings, without Java.
+One file a target in the user's cache of the project, for its owner only: a file of the project is not believed.
 """
 
 from __future__ import annotations
@@ -202,8 +197,7 @@ class KnownPasses:
     A data test is looked at twice: before it runs, and when the run has ended. Its pass is kept if all that it read is
     the same both times; else somebody committed while it ran, and nobody knows which rows it saw.
 
-    Attributes:
-        sources: what there was of the sources of the tests when the run began, by id.
+    `sources`: what there was of the sources of the tests when the run began, by id.
     """
 
     manifest: Manifest

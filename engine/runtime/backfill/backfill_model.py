@@ -1,16 +1,11 @@
-"""`engine backfill`: the rows of a range are computed again by the query of now, and take the place of those there.
+"""`engine backfill`: the rows of a range are recomputed by the query of now, and replace those in the table.
 
-The input is what the stream has read and committed; its checkpoint, its offsets and model.json stay as they are, so
-that it continues as if nothing had happened. Each commit replaces the rows of some days, and can be repeated: a day
-whose rows are those of the query is left alone, which is how the same command finishes after a kill. Streams of the
-table are moved behind each commit; the locks of all of them are held.
+The input is what the stream has read and committed; its checkpoint, offsets and model.json stay as they are. Each
+commit replaces the rows of some days, and a day that has the query's rows already is left alone: so the same command
+finishes after a kill. The locks of the model and its streams are held.
 
-How the rows of a range differ from those that its table has, by day, and the commits that replace them.
-
-Streams of a table whose rows were replaced continue behind the replacement, which brings them no row.
-
-A backfill makes an `overwrite` and a `replace` behind it. A stream that has read all rows before both is moved to the
-second; what a stream has not read would be lost, so that it has to read it first.
+A backfill makes an `overwrite` and a `replace` behind it, and a stream of the table that has read all rows before both
+is moved to the second, which brings it no row. A stream with unread rows has to read them first.
 """
 
 from __future__ import annotations
@@ -143,12 +138,10 @@ def _sum_days(frame: DataFrame, time_range: TimeRange) -> dict[date, tuple[int, 
 
 
 def pieces(days: Sequence[Day], time_range: TimeRange, max_rows: int) -> Iterator[tuple[TimeRange, int, int]]:
-    """Yield the ranges that are replaced, each in a commit, with their rows before and after.
+    """Yield the ranges that are replaced, each in a commit of about `max_rows`, with their rows before and after.
 
-    A range is of whole days, or of the part of a day that is in the range; of several days only if they follow on each
-    other and have few rows.
-
-    `max_rows`: rows of a commit, unless a day has more.
+    A range is of whole days, or the part of a day in the range; of several days only if these follow on each other and
+    have few rows.
     """
     open_days: list[Day] = []
     for day in days:
@@ -185,9 +178,8 @@ class ReplacedRange:
 class Backfill:
     """What one command replaces.
 
-    Attributes:
-        left_out: how many rows of the query fail an expectation that drops or quarantines them.
-        rows: that take the place of those that are there; kept while the command runs.
+    `left_out`: how many rows of the query fail an expectation that drops or quarantines them. `rows`: that take the
+    place of those that are there; kept while the command runs.
     """
 
     run: Run
@@ -210,8 +202,7 @@ def compute_backfill(
 ) -> Iterator[Backfill]:
     """Compute the rows of a range, and find out what they replace; they are released at the end.
 
-    `run`: with the session and, unless nothing will be changed, the locks of the model and its streams.
-    `max_rows`: rows of a commit, unless a day has more.
+    `run` has the session and, unless nothing will be changed, the locks of the model and its streams.
 
     Raises:
         StateError: `backfill-rejected`, `backfill-unread`, `source-gap`; nothing was changed.
@@ -320,8 +311,6 @@ def carry_out(backfill: Backfill) -> Iterator[ReplacedRange]:
 
 def open_rows(run: Run, model: Model, state: ModelState, time_range: TimeRange, stack: ExitStack) -> DataFrame:
     """Return the rows of a range, each with the expectations that it fails (`expectations.FAILED`).
-
-    `state`: of its generation; all that was begun is finished.
 
     Raises:
         StateError: `backfill-rejected`, `source-gap`: the input cannot be re-read.

@@ -1,6 +1,4 @@
-"""What `engine backfill` is asked for: a range of times of a column, checked before Java starts.
-
-The input that a stream has read and committed, as batches: no row more, and none less.
+"""`engine backfill`: the range that is asked for, and the input that a stream has read, as batches.
 
 What has landed since is left to the stream: it would be in the table twice. How far each source was read is in Spark's
 checkpoint: its log of files, Kafka's offsets, the snapshot of a table.
@@ -194,10 +192,7 @@ _FORM = "Write a date or a time in UTC: 2026-05-01 or '2026-05-01 10:30:00'."
 class TimeRange:
     """Rows whose time is in a range.
 
-    Attributes:
-        kind: what begins a literal of its type.
-        begin: the first time, in UTC.
-        end: behind the last one; None: there is no end.
+    `kind`: what begins a literal of its type. `begin`: the first time, in UTC. `end`: behind the last one; None: open.
     """
 
     column: str

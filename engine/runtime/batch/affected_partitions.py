@@ -1,7 +1,4 @@
-"""Computing again the partitions of a table that hold rows that may have changed.
-
-Values of partition fields, as Iceberg computes them, and literal conditions by which files are skipped.
-"""
+"""The partitions of a table that hold rows that may have changed, and their values as Iceberg computes them."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The changes of a model's inputs, as the refresh of its table looks at them.
-
-The rows by which the inputs of a batch table differ from what its last build read.
-"""
+"""The changes of a model's inputs since its last build, as the refresh of its table looks at them."""
 
 from __future__ import annotations
 
@@ -61,9 +58,8 @@ class Affected:
 class FollowedChanges:
     """The changed rows of inputs, registered in a session, and how they are followed to the output.
 
-    Attributes:
-        types: of the columns of the output, by name in lower case.
-        are_few: whether the rows that changed are few enough for one task.
+    `types`: of the columns of the output, by name in lower case. `are_few`: whether the rows that changed are few
+    enough for one task.
     """
 
     session: SparkSession
@@ -81,12 +77,11 @@ class FollowedChanges:
         return self.model.write.refresh is Refresh.AUTO
 
     def current_rows(self, ranges: Mapping[str, Ranges], units: Mapping[str, str]) -> DataFrame:
-        """The query over its inputs as they are now, by the snapshots that are compared.
+        """Return the query over its inputs as they are now, by the snapshots that are compared.
 
-        Args:
-            ranges: by partition column, where it is known in which ranges the values lie that are looked at. Inputs are
-                narrowed by those of a time that the query cuts to a unit; its rows still are those of other values too.
-            units: by partition column, the transform of which the ranges are whole values.
+        `ranges`: where the values of partition columns lie; inputs are narrowed by those of a time that the query cuts
+        to a unit, and its rows still are those of other values too. `units`: the transform of which the ranges are
+        whole values.
         """
         names = {
             change.view: state_name(self.choice, unquoted_view(change.view), InputState.AFTER)
@@ -117,10 +112,9 @@ class FollowedChanges:
         return f"{name}_part"
 
     def affected_values(self, keys: Sequence[str]) -> DataFrame:
-        """The values of some columns in all rows of the output that may have changed, in the types they have there.
+        """Return the values of some columns in all rows of the output that may have changed, in their types there.
 
-        A branch of a UNION ALL may give another type than the union has. Values may come more than once; where no more
-        is read than few changed rows, all are in one partition, so that one job finds them.
+        Values may come more than once; of few changed rows, all are in one partition, so that one job finds them.
         """
         states: set[InputState] = set()
 

@@ -1,9 +1,4 @@
-"""Recreating a batch table, and its quarantine before it; what must not be ends it before anything is written.
-
-What a batch model reads at this moment.
-
-How a batch table is committed: rewritten in full, or only the partitions that its rows fall into.
-"""
+"""Recreating a batch table in full or by partitions, and its quarantine before it."""
 
 from __future__ import annotations
 
@@ -75,10 +70,11 @@ def replace_table(
 ) -> Replaced:
     """Replace the rows of a batch table by what the query gives now, as `commit` does, and those of its quarantine.
 
-    The quarantine is committed first. A kill between the commits leaves a table that is not up to date, so that
-    both are recreated. `markers` are of the commit, beside those of the run.
+    The quarantine is committed first; after a kill in between both are recreated. `markers` are beside those of the
+    run.
 
-    Raises RunError: `bad-record` or `expectation-failed`; nothing was written.
+    Raises:
+        RunError: `bad-record` or `expectation-failed`; nothing was written.
     """
     markers = {**run.markers(model, ModelState(str(model.relation))), **(markers or {})}
     if not watched_inputs and not model.expectations:

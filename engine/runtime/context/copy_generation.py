@@ -17,10 +17,8 @@ def copy_generation(
 ) -> None:
     """Copy a checkpoint and what its generation recorded; model.json and facts are the caller's.
 
-    `source`: the state that has it; its last micro-batch does not run.
-    `tables`: that are read in the place of those of before: the full name and the UUID, by node.
-
-    Raises StateError: `state-unreadable`, `state-unwritable`.
+    The last micro-batch of `source` does not run; `tables` (full name and UUID, by node) are read in place of those of
+    before. Raises StateError: `state-unreadable`, `state-unwritable`.
     """
     copy_tree(source.checkpoint(generation), to.checkpoint(number))
     if (accepted := source.note(generation, ACCEPTED)) is not None:

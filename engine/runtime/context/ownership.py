@@ -1,15 +1,10 @@
-"""Whose a table is: only what carries the marks of the model that needs its name is ever dropped or replaced.
+"""Table ownership: only what carries the marks of the model that needs its name is ever dropped or replaced.
 
-A staging table (`<table>__g<n>`) or an initial snapshot (`<table>__seed<n>_..`) says so in its properties. Those that
-were made before there were such marks are known by the model and the number of the generation, unless a model of the
-project keeps a state for a table of that name.
+A staging table (`<table>__g<n>`) or an initial snapshot (`<table>__seed<n>_..`) says so in its properties. Older ones
+are known by the model and the number of the generation, unless a model of the project keeps a state for that name.
 
-What a table must be when a model commits to it: see `engine.lake.commit_guard`.
-
-The markers of commits other than micro-batches: those of the last commit of the table's owner are repeated.
-
-After a kill before `model.json` hears of such a commit, or once the snapshot before it has expired, the table itself
-still says which micro-batch its writer has reached.
+Commits other than micro-batches repeat the markers of the owner's last commit: after a kill, or once the snapshot
+before has expired, the table still says which micro-batch its writer has reached.
 """
 
 from __future__ import annotations
@@ -44,10 +39,9 @@ def is_table_beside(
 
 
 def adopted(run: Run, model: Model, relation: Relation, facts: TableFacts) -> bool:
-    """Return whether a table that has the name of a model's quarantine or remembered deletes is the model's.
+    """Return whether a table with the name of a model's quarantine or remembered deletes is the model's.
 
-    A model that was renamed, with an alias that keeps its table, is known by that table: both carry the earlier name.
-    The table beside it gets the name that the model has now.
+    A renamed model whose alias keeps its table is known by that: both carry the earlier name.
     """
     marked_model = facts.properties.get("engine.model")
     if marked_model == model.name:

@@ -1,11 +1,4 @@
-"""What all parts of one run share, and how a model's turn ends.
-
-Which jars a session needs for what runs in it.
-
-What a session needs so that Spark writes checkpoints to a bucket.
-
-The locks of tables that others write in turns: a command that needs them waits for its own.
-"""
+"""What all parts of one run share: the session, jars, locks, checkpoints in a bucket, and how a model's turn ends."""
 
 from __future__ import annotations
 
@@ -46,13 +39,10 @@ def command_run(manifest: Manifest, target: Target, root: Path, spark: SparkSess
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A run under way.
+    """A run under way; its id is in every commit.
 
-    Attributes:
-        id: of this run; it is in every commit.
-        spark: the session from which each model gets one of its own.
-        lake: the catalog, read without the JVM.
-        ends_at: when a turn of `engine start` ends between two micro-batches, on the monotonic clock; None: no bound.
+    Each model gets a session of its own from `spark`; `lake` is the catalog, read without the JVM. `ends_at`: when a
+    turn of `engine start` ends between two micro-batches, on the monotonic clock; None: no bound.
     """
 
     id: str

@@ -23,13 +23,7 @@ _UNFINISHED = frozenset({Status.SKIPPED.value, Status.ERROR.value})
 
 
 def note_run(document: Mapping[str, Any], previous_results: Mapping[str, Any] | None, folder: Path) -> None:
-    """Add a run to the history.
-
-    Args:
-        document: what run_results.json has of the run.
-        previous_results: what it had before.
-        folder: target/.
-    """
+    """Add a run, as run_results.json has it, to the history; `previous_results` is what that file had before."""
     history = read_history(folder)
     finished = {**history["finished"], **_finished(_results(previous_results or {}))}
     for name in _finished(_results(document)):
@@ -91,7 +85,6 @@ def _result(item: Mapping[str, Any]) -> list[Any]:
 
 
 def _newest(runs: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """So many runs as may be stored; the newest always."""
     newest_runs: list[dict[str, Any]] = []
     results = 0
     for run in runs[:_MOST_RUNS]:

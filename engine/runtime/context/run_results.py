@@ -1,11 +1,8 @@
 """target/run_results.json in the shape of dbt's version 6, made from the fold of the events.
 
-What dbt has no word for is under `adapter_response`: the numbers of a stream, its last micro-batches under
-`progress`, `unchanged` where there was nothing new (dbt's status is then `success`), and `cached` for a test of which
-an earlier pass counts, with its time. What is said of no node of the
-run is under `args`: dbt's form has no other place for it.
-
-How the turn of a model ends for which the plan is certain that there is nothing to do.
+What dbt has no word for is under `adapter_response`: the numbers of a stream, its last micro-batches (`progress`),
+`unchanged` where there was nothing new (dbt's status is then `success`), `cached` for a test of which an earlier pass
+counts. What is of no node of the run is under `args`.
 """
 
 from __future__ import annotations

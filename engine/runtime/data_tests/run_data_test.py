@@ -1,11 +1,7 @@
-"""Running data tests: each is a query that returns the failing rows.
+"""Running data tests: each is a query that returns the failing rows; those that one scan passes need no query.
 
-One look at a table for several data tests: those of which no row fails need no query of their own.
-
-What data tests read of sources: a bounded read, which begins and ends once for all tests of a run.
-
-Files are those that are there when the first test asks, Kafka's partitions end where they end then, a table is read at
-its snapshot of the moment of each query. Nothing of it is a stream: no checkpoint, no watermark, no dedup.
+Sources are read with bounds, once for all tests of a run: the files that are there when the first test asks, Kafka's
+partitions up to their end then, a table at the snapshot of each query. No checkpoint, watermark or dedup.
 """
 
 from __future__ import annotations
@@ -40,10 +36,8 @@ _SIGNS = {
 class DataTestVerdict:
     """How a test ended.
 
-    Attributes:
-        failures: failing rows of a data test, expectations of a unit test that do not hold.
-        passed_at: when it passed, UTC, if that pass counts and it did not run; empty: it ran.
-        seconds: how long it took, if it ran before its turn.
+    `failures`: failing rows, or expectations of a unit test that do not hold. `passed_at`: when it passed, UTC, if that
+    pass counts and it did not run. `seconds`: how long it took, if it ran before its turn.
     """
 
     status: Status
@@ -140,7 +134,7 @@ class SourceRows:
     _guard: threading.Lock = field(default_factory=threading.Lock)
 
     def session(self, test: DataTest) -> SparkSession:
-        """The session in which a test runs: it has a view for each source that the test reads.
+        """Return the session in which a test runs, with a view for each source that it reads.
 
         Raises:
             EngineError: there is nothing to read, or it cannot be read as it is declared.

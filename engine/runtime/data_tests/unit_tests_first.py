@@ -28,11 +28,7 @@ _OF_CLUSTERS: Final = (
 
 
 def local_target(target: Target) -> Target:
-    """The target with Spark on this machine, for runs of unit tests alone: their lake is a folder here.
-
-    Such a session lives for a minute or so, in which Java's second compiler and its parallel collector cost more than
-    they give.
-    """
+    """Return the target with Spark on this machine, for unit tests alone; Java is set up for a short session."""
     options = f"-XX:TieredStopAtLevel=1 -XX:+UseSerialGC {target.conf.get(_OPTIONS, '')}".strip()
     if runs_locally(target.master):
         return replace(target, conf={**target.conf, _OPTIONS: options})
@@ -43,14 +39,7 @@ def local_target(target: Target) -> Target:
 def verdicts(
     spark: SparkSession, tests: Sequence[UnitTest], run_unit: RunUnit, threads: int
 ) -> Callable[[SparkSession, UnitTest], DataTestVerdict]:
-    """Run unit tests, and return what gives the verdict of each when its turn comes.
-
-    Args:
-        spark: a session on this machine.
-        tests: those that will have a turn.
-        run_unit: runs one.
-        threads: how many run side by side.
-    """
+    """Run unit tests, `threads` side by side, and return what gives the verdict of each when its turn comes."""
 
     def timed(test: UnitTest) -> DataTestVerdict:
         begin = time.monotonic()

@@ -1,13 +1,9 @@
 """`engine erase`: rows of a person leave a model's table, what the engine keeps beside it, and the disk.
 
-Order, for each table: the rows and the lists of files that had them, streams that have read the table move past its
-earlier snapshots, those snapshots expire, files that no snapshot knows go. A kill at any moment leaves what the same
-command finishes: each step is found undone from the table itself. The lock of the model and of its readers is held.
-
-`model.json` hears of the new snapshot last. Until then the commits themselves say which micro-batch was the last: they
-repeat its markers.
-
-Why rows cannot be erased yet: what keeps earlier snapshots, or would be lost with them.
+For each table: the rows and the lists of files that had them, streams that have read the table move past its earlier
+snapshots, those expire, files that no snapshot knows go. After a kill the same command finishes: each undone step shows
+in the table itself. The lock of the model and of its readers is held. `model.json` hears of the new snapshot last:
+until then the commits repeat the markers of the last micro-batch.
 """
 
 from __future__ import annotations
@@ -130,9 +126,8 @@ class MatchedTable:
 class Erasure:
     """What one command erases.
 
-    Attributes:
-        run: with the session, and the locks.
-        unsearched: what beside the table cannot be searched by the condition, in words.
+    `run`: with the session, and the locks. `unsearched`: what beside the table cannot be searched by the condition, in
+    words.
     """
 
     run: Run

@@ -1,9 +1,4 @@
-"""The tables that hold rows of a model: its own, and what the engine keeps beside it.
-
-What `engine erase` is asked for: a condition over the columns of a table, checked before Java starts.
-
-Where else the rows that `engine erase` removes from a model's tables may be, found by lineage.
-"""
+"""The tables that hold rows of a model, the condition of `engine erase`, and other copies of rows by lineage."""
 
 from __future__ import annotations
 
@@ -41,10 +36,8 @@ _FORM = "Write one SQL condition over the columns of {0}, such as {1}."
 class EraseRequest:
     """The rows that are to be erased.
 
-    Attributes:
-        where: the condition over the columns of its table; NULL is not a match.
-        columns: of the table that it names; of a field of a struct the struct.
-        quarantine: another condition, over the columns of the quarantine itself; None: there is none.
+    `where` is over the columns of the table, `quarantine` over those of the quarantine itself; NULL is not a match.
+    `columns`: those of the table that it names; of a field of a struct the struct.
     """
 
     model: Model

@@ -32,11 +32,9 @@ Judge = Callable[["DataFrame"], "DataFrame"]
 class Matches:
     """The rows of a table that match, and the files that hold them.
 
-    Attributes:
-        files: of the current snapshot: they have such rows, or had them, and the rows are deleted and still there.
-        older: how many files of earlier snapshots have such rows; None: they could not be read, and count as such.
-        older_files: of earlier snapshots, that may have such rows.
-        orphans: files that no snapshot knows, of builds that were killed.
+    `files` of the current snapshot have such rows, deleted ones included. `older`: how many files of earlier snapshots
+    have some; None: they could not be read, and count as such; `older_files` may have some. `orphans`: files that no
+    snapshot knows.
     """
 
     rows: int = 0

@@ -1,11 +1,9 @@
 """Where the streams of tables begin, and the seeds: the rows of a table whose commits are not all known any more.
 
-A table is streamed commit by commit. Where commits were expired, or rows were replaced, those that are left do not
-make up its rows; a new reader then begins with a seed, a table with the rows as of a snapshot in one append, followed
-by the commits behind that snapshot, both under one watermark. A plain batch read would not feed the state store.
-
-Whether there is a seed decides how many sources the checkpoint has: it is pinned before the first micro-batch of a
-generation, kept in model.json, and never changes. The seed lives as long as the generation.
+Where commits were expired, or rows replaced, those that are left do not make up the rows; a new reader then begins with
+a seed, a table with the rows as of a snapshot in one append, followed by the later commits, both under one watermark. A
+plain batch read would not feed the state store. Whether there is a seed decides how many sources the checkpoint has: it
+is pinned in model.json before the first micro-batch, and the seed lives as long as the generation.
 """
 
 from __future__ import annotations
@@ -51,10 +49,7 @@ def seed_of(model: Model, generation: int, upstream: str) -> Relation:
 def find_beginnings(
     run: Run, model: Model, session: SparkSession, state: ModelState, folder: TableState
 ) -> tuple[ModelState, Mapping[str, TableReading]]:
-    """Find where each table that is read as a stream begins or continues; seeds are made here.
-
-    Returns:
-        The state with what was pinned, saved, and how each table is read, by node.
+    """Return the saved state, and how each table that is read as a stream begins or continues; seeds are made here.
 
     Raises:
         StateError: see `engine.plan.tables.upstream_tables`; nothing was read.

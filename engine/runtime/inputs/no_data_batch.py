@@ -1,10 +1,9 @@
 """The micro-batch without rows that a killed run owes.
 
-After the last rows Spark runs one more micro-batch, without rows, which closes what the moved watermark closes. It
-decides on it from the plan of the micro-batch before, so that a run that is killed between the two never makes it up:
-windows would stay open, and later rows would be judged by an older watermark, until other rows come (measured, Spark
-4.1). Taking back Spark's note that the last micro-batch was committed makes it come again: computed for its state,
-and by its markers not written twice. The one that is owed follows.
+After the last rows Spark runs one more micro-batch, which closes what the moved watermark closes. A run that is killed
+before never makes it up: windows would stay open, and later rows be judged by an older watermark (measured, Spark 4.1).
+Taking back Spark's note of the last micro-batch makes it come again: computed for its state, by its markers not written
+twice; the owed one follows.
 """
 
 from __future__ import annotations

@@ -35,17 +35,12 @@ def register(
     since: int | None = None,
     events_from: int | None = None,
 ) -> tuple[Watched, ...]:
-    """Make the temporary views by which the compiled SQL names its inputs.
+    """Make the temporary views by which the compiled SQL names its inputs; return those whose bad records are counted.
 
-    `bounded`: read streams as a batch too (for `show`): watermarks mean nothing then, and dedup is over all rows.
-    `tables`: where the tables that are read as streams begin or continue, by node; left out, each with what is left of
-        its history: enough to know the columns.
-    `since`: files that are read as streams count from this time of theirs on, milliseconds; None: all do.
-    `events_from`: events of streams count from this time on, milliseconds since 1970; None: all do.
-    `instead`: gives the rows of an input, in place of what it names (unit tests, backfills); None: it does not.
-
-    Returns:
-        The inputs whose bad records are counted.
+    `bounded`: streams are read as a batch too: no watermarks, dedup over all rows. `tables`: where tables that are read
+    as streams begin or continue; left out, with what is left of their history. `since` and `events_from`
+    (milliseconds): files and events of streams count from then on. `instead` gives the rows of an input in place of
+    what it names.
     """
     watched_inputs = []
     times = {item.view: item for item in timed(model)} if not bounded else {}

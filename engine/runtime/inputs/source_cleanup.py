@@ -1,7 +1,7 @@
 """After a stream's last commit: files that were read are archived or deleted, and old ones that were not are counted.
 
-Spark can do the first itself (cleanSource), but it never touches the files of the last micro-batch, archives under the
-whole absolute path, and takes a file that was rewritten since for the one it read (measured on 4.1.4).
+Spark's cleanSource never touches the last micro-batch's files, archives under the absolute path, and takes a file that
+was rewritten since for the one it read (measured on 4.1.4).
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """The files that a stream reads: what Spark has noted of them against what is there.
 
-Spark notes a file's name and time when it lists it, and does not look again. All measured on Spark 4.1.4, all without
-a word: rows of a file that was rewritten or appended to after it was read never come; a file that was deleted between
-listing and reading is skipped, also when a batch is repeated after a crash; one that was rewritten between
-the two is read as it is by then. See docs/design/012-changed-files.md.
+All measured on Spark 4.1.4, without a word: rows of a file that was rewritten or appended to after it was read never
+come; one that was deleted between listing and reading is skipped, and one that was rewritten then is read as it is by
+then. See docs/design/012-changed-files.md.
 """
 
 from __future__ import annotations
@@ -36,11 +35,9 @@ _SHOWN = 3
 class Landed:
     """The files of the streams of one query.
 
-    Attributes:
-        specs: of the sources that are read as streams of files; empty: there is nothing to maintain.
-        accepted: by URI, the time of a file that differs from Spark's note and that its rows are of.
-        folders: by source, the columns in names of folders that the query was made for, where that is fixed.
-        fitting: files whose schema was compared with the declared one, with the time that they had.
+    `specs` empty: no stream of files. `accepted`: by URI, the time of a file that differs from Spark's note and that
+    its rows are of. `folders`: by source, columns in folder names, where those are fixed. `fitting`: files whose schema
+    was compared, with the time that they had.
     """
 
     run: Run
@@ -121,7 +118,6 @@ def verify(
     """Compare what Spark has noted of the files with what is there, before a query starts.
 
     `reached`: the last micro-batch that is in the table, whatever Spark has noted.
-    `folders`: the columns in names of folders that the query was made for, by source.
 
     Raises:
         RunError: `source-unreadable`, the schema of a file does not fit.
@@ -194,10 +190,7 @@ def _report_changed(landed: Landed, spec: SourceSpec, files: list[tuple[str, int
 
 
 def _warn_of_renamed(landed: Landed, gone_by_time: Mapping[int, str]) -> None:
-    """Warn of new files with the time of one that was read and is gone; `gone_by_time` are those by their time.
-
-    Spark's log has no sizes, so the time to the millisecond is all there is to know a file by.
-    """
+    """Warn of new files with the time of one that was read and is gone: Spark's log has no sizes to know a file by."""
     known_uris = {
         local_paths.decoded(f.uri)
         for source in file_sources(landed.checkpoint)
@@ -259,7 +252,6 @@ class _Times:
 
 
 def modified(path: Path) -> int | None:
-    """The modification time of a file in milliseconds; None if there is no such file."""
     try:
         return path.stat().st_mtime_ns // 1_000_000
     except OSError:

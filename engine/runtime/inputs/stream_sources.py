@@ -1,10 +1,8 @@
 """The sources of a streaming query, in the order in which Spark's checkpoint counts them.
 
 Spark numbers the leaves of the analysed plan from left to right, definitions of CTEs first (measured, Spark 4.1.4); a
-relation that is there twice (`one union all one`) has one number and two offsets. A generation records the order when
-it begins, and each later start compares it before anything is written.
-
-The tables that a model reads as streams, as they are at this moment.
+relation that is there twice has one number and two offsets. A generation records the order when it begins, and each
+later start compares it before anything is written.
 """
 
 from __future__ import annotations
@@ -102,13 +100,10 @@ def check_sources(
     *,
     written: bool,
 ) -> tuple[ModelState, Recorded]:
-    """Compare the sources of a query with those of its checkpoint, before it starts.
+    """Compare the sources of a query with those of its checkpoint, before it starts; return state and what to record.
 
-    `written`: the generation may have rows in its table.
-
-    Returns:
-        The state (without the id of a query that never began, if its checkpoint was of other sources and is
-        discarded), and what is to be recorded.
+    `written`: the generation may have rows in its table. The state comes without the id of a query that never began, if
+    its checkpoint was of other sources and is discarded.
 
     Raises:
         StateError: `source-changed`; nothing was read or written.

@@ -1,11 +1,8 @@
 """Watermarks that need a word: one of several inputs holds it back, or it is ahead of the clock.
 
-Spark has one watermark a query: the smallest of its inputs', each the newest event time less its delay. An input that
-has given no row since the query was started holds it where it is, whatever it gave in earlier builds (measured on
-Spark 4.1.4). Nothing says so: windows stay open and outer rows do not come. It never goes back: a row with a time in
-the future, milliseconds that were read as seconds, say, makes late rows of all that follow.
-
-Times of Spark as Python's, which has the years 1 to 9999.
+Spark has one watermark a query: the smallest of its inputs', each the newest event time less its delay. An input
+without a row since the start holds it where it is (measured on Spark 4.1.4): windows stay open and outer rows do not
+come. It never goes back: a time in the future makes late rows of all that follow.
 """
 
 from __future__ import annotations
@@ -77,9 +74,8 @@ def observed(frame: DataFrame, item: Timed, column: str) -> DataFrame:
 class EventTimes:
     """The newest event time of each input.
 
-    Attributes:
-        earlier_times: by input, what earlier builds knew: its newest event time, and when that came.
-        newest: by view, what this run has seen.
+    `earlier_times`: by input, what earlier builds knew: its newest event time, and when that came. `newest`: by view,
+    what this run has seen.
     """
 
     inputs: tuple[Timed, ...]
@@ -107,11 +103,7 @@ class EventTimes:
         return times
 
     def held_back(self, model: Model, watermark: str | None, waiting: int, policy: str) -> Diagnostic | None:
-        """The warning that an input holds back the others, if one does.
-
-        `watermark`: of the query, ISO text; None: it has none yet.
-        `waiting`: rows held in state; without any, nothing waits.
-        """
+        """Return the warning that an input holds back the others, if one does and rows wait in state for it."""
         if not waiting or policy != "min" or not self.newest:
             return None
         positions = {v.view: self.newest[v.view].timestamp() - v.delay for v in self.inputs if v.view in self.newest}

@@ -1,8 +1,6 @@
-"""Expiry of old snapshots at the end of a build, so that a table's metadata stays bounded without `engine maintain`.
+"""Expiry of old snapshots at the end of a build, as each commit writes the list of all snapshots again.
 
-Each commit writes the list of all snapshots again: 600 micro-batches left 600 of them, in a file of 676 KB.
-
-The snapshots of a table that must not expire: what its model wrote last, and what its readers have read.
+600 micro-batches left a metadata file of 676 KB. What its model wrote last, and what its readers have read, stays.
 """
 
 from __future__ import annotations
@@ -99,10 +97,7 @@ def _computed_from(target: Target, reader: Model, model: Model) -> Iterator[int]
 
 
 def _positions(target: Target, reader: Model) -> Iterator[int]:
-    """The snapshots that the generations of a reader have read up to; one that is being built is a reader too.
-
-    One that is kept for a rollback is not: a table that is written all the time would keep each snapshot for days.
-    """
+    """Yield the snapshots that the generations of a reader have read up to, not those kept for a rollback."""
     # A rebuild beside the table (`engine build --rebuild`) has a folder of its own.
     folders = (state_now(target, reader), next_state(target, reader))
     for checkpoint in (folder.checkpoint(number) for folder in folders for number in folder.generations()):
@@ -124,8 +119,7 @@ _WORTH = 20
 def expire_snapshots(run: Run, models: Iterable[Model]) -> None:
     """Expire the old snapshots of models' tables, where there are enough of them.
 
-    What `engine maintain` keeps, stays: what the model wrote last, what readers in the project have not read, staged
-    rows. A table that cannot be maintained now is left to a later build, and the log has the reason.
+    What `engine maintain` keeps stays. A table that cannot be maintained now is left to a later build, and logged.
     """
     failures: tuple[type[Exception], ...] = (*spark_exceptions(), EngineError, OSError, ValueError)
     for model in models:

@@ -1,20 +1,14 @@
 """Full refresh: a streaming table rebuilt beside the old one, and published by one commit.
 
-Generation n+1 writes into `<table>__g<n+1>` with a checkpoint of its own. One CREATE OR REPLACE TABLE ... AS
-SELECT then puts its rows, schema, partitioning and properties into the table itself; the commit carries the
-generation and its last micro-batch as markers. A kill on either side of that commit is decided by the marker:
-with it the generation is the table's, without it the old one still is.
+Generation n+1 writes into `<table>__g<n+1>` with a checkpoint of its own. One CREATE OR REPLACE TABLE ... AS SELECT
+puts its rows, schema, partitioning and properties into the table; the commit carries the generation and its last
+micro-batch as markers, which decide after a kill whose the table is.
 
-What a full refresh replaces is kept: the version of the table by a tag, the checkpoint by a note beside it.
+What it replaces is kept: the version of the table by a tag, the checkpoint by a note, both written before the table is
+replaced; the note counts only for a generation that has not written since (`TableState.discard_before`).
 
-Both are written before the table is replaced. What the note says counts only for a generation that has not written
-since (`TableState.discard_before`): a refresh that was killed before the replacement leaves it behind.
-
-A full refresh of several tables as one: noted beside the state of each before the first of them is touched.
-
-Streams of a rebuilt table cannot continue with it. Whatever ends a run between two tables, the next build finds the
-notes and rebuilds the rest (see `engine.plan.deployed.generations`). They are written against the order of
-references: where a kill leaves some of them, no stream is without one whose input has one.
+Several tables are noted beside their states, against the order of references, before the first is touched: whatever
+ends a run, the next build rebuilds the rest (see `engine.plan.deployed.generations`).
 """
 
 from __future__ import annotations
@@ -90,8 +84,7 @@ def staging(model: Model, generation: int) -> Relation:
 def settle_interrupted_refresh(model: Model, folder: TableState, lake_now: Lake) -> None:
     """End a refresh that was killed: with its marker in the table the generation is the table's, else it goes.
 
-    What a kill left of generations before goes in any case: a reader that has read nothing would keep its snapshots.
-    Needs no JVM; the staging table goes with the next start of the model (`clear_staging`).
+    What a kill left of earlier generations goes in any case. Needs no JVM; see `clear_staging` for the staging table.
     """
     discard_expired(folder)
     pending_state = folder.unpublished()
@@ -149,8 +142,7 @@ def publish(
 ) -> ModelState:
     """Put the rows of a finished generation into the table, at once; where it was made is not needed any more.
 
-    `source` is the table with its rows; None: the staging table of the generation. It says which micro-batch it holds,
-    and it is read as of then: where the query was stopped, the note of its last commit may be missing.
+    `source` None: the staging table. It says which micro-batch it holds, and is read as of then.
     """
     from engine.runtime.sinks import table_setup
 
@@ -186,9 +178,9 @@ def _record_published(model: Model, folder: TableState, published_state: ModelSt
 def note_refreshes(
     target: Target, models: Sequence[Model], plan: Plan, deployed: Deployed, options: PlanOptions
 ) -> frozenset[str]:
-    """Note which tables a run rebuilds, and forget what the user discards.
+    """Note which tables a run rebuilds, and forget what the user discards; return ids whose refresh begins now.
 
-    The locks of the models are held. Return the ids of those whose refresh begins with this run.
+    The locks of the models are held.
     """
     new: set[str] = set()
     at = time_text(int(time.time()) * 1000)

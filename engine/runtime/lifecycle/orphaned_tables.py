@@ -1,8 +1,7 @@
 """Tables that were built and that no model of the project has any more: it was renamed, moved or deleted.
 
-They are known from the state alone: each table that was ever built has a folder there, and its model.json says which
-model, project and target wrote last. A table without state is nobody's of this project, and never an orphan. Needs
-neither Java nor PyIceberg.
+They are known from the state alone, which says which model, project and target wrote last; without state a table is
+never an orphan. Needs neither Java nor PyIceberg.
 """
 
 from __future__ import annotations

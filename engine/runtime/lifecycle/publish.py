@@ -1,10 +1,9 @@
 """`publish: on_tests_pass`: rows wait where readers do not see them until the model's tests have passed.
 
-Micro-batches are committed to the table's branch `engine_staged`, and so is the new content of a batch table, with
-columns of its own (see `engine.lake.staged_replacement`); a full refresh of a stream waits in its staging table. Tests
-read what waits. When all tests of the model have passed, one commit shows it: the branch becomes `main`, or the staging
-table is published. Otherwise the rows stay where they are, later builds continue after them, and tests decide again.
-Nothing of this is kept in state: what waits is the branch, or the generation that is being built, while it is there.
+Micro-batches, and the new content of a batch table (`engine.lake.staged_replacement`), are committed to the branch
+`engine_staged`; a full refresh of a stream waits in its staging table. When all tests have passed, one commit shows it;
+otherwise the rows stay, later builds continue after them, and tests decide again. No state has it: what waits is the
+branch, or the generation that is being built.
 """
 
 from __future__ import annotations
@@ -35,11 +34,12 @@ def branch_of(model: Model) -> str | None:
 
 
 def as_written(run: Run, model: Model, back_to: int | None = None) -> TableFacts | None:
-    """A model's table with the history that its writer continues from: with the staged rows, if there are any.
+    """Return a model's table with the history that its writer continues from: with the staged rows, if any.
 
     `back_to`: a snapshot that should be in its history, also if it has expired.
 
-    Raises StateError: `staged-rows`: rows wait, and the model does not make them wait any more; `publish-diverged`.
+    Raises:
+        StateError: `staged-rows`: rows wait, and the model does not make them wait any more; `publish-diverged`.
     """
     table = run.lake.table(model.relation.schema, model.relation.name, STAGED, back_to)
     if table is None or STAGED not in table.branches:
@@ -55,10 +55,7 @@ def _check(run: Run, model: Model, table: TableFacts) -> None:
 
 
 def publish(run: Run, model: Model) -> int | None:
-    """Show the rows of a model that wait to readers, in one commit.
-
-    Returns:
-        The snapshot that readers see from then on; None: nothing waited.
+    """Show waiting rows to readers in one commit; return the snapshot seen from then on; None: nothing waited.
 
     Raises:
         StateError: `publish-diverged`.

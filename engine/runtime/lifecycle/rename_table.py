@@ -1,14 +1,10 @@
 """A table gets the name that its model has now (`renamed_from`), with those beside it and its state, without Java.
 
-Steps: the names in the catalog (the model's own table last), what the state says of them, the folder of the state. A
-build that was killed is finished by the next, which finds the folder under the old name until the last step. Iceberg
-records absolute paths: the files stay where they are, and so do UUID and history, by which streams continue.
+Steps: the names in the catalog (the model's own table last), what the state says of them, the folder of the state. The
+next build finishes a killed one. Iceberg records absolute paths: the files stay where they are, and so do UUID and
+history, by which streams continue.
 
-Columns of a table get the names that its model gives them now (`renamed_from` of a column).
-
-Iceberg keeps their numbers: no file is changed, and who streams the table continues. The table of deleted keys has the
-columns of the key too, and a table with the first rows of what is streamed has the columns of that. Each is renamed if
-it has its earlier name, the model's own table last: a build that was killed in between is finished by the next.
+Columns are renamed alike, with those of the keys and first rows beside the table; Iceberg keeps their numbers.
 """
 
 from __future__ import annotations
@@ -153,10 +149,7 @@ def rename_columns(run: Run, models: Iterable[Model], deployed: Mapping[str, Dep
 def _initial_snapshots(
     manifest: Manifest, model: Model, deployed_model: DeployedModel
 ) -> Iterator[tuple[Relation, Mapping[str, str]]]:
-    """The tables with the first rows of what a model streams, with the names that columns there have now.
-
-    They may still be read: a column that is found under no name there is NULL in those rows.
-    """
+    """Yield the tables with the first rows of what a model streams, with the names that columns there have now."""
     for node, start in deployed_model.state.starts.items() if deployed_model.state is not None else ():
         upstream = manifest.nodes.get(node)
         name = str(start.get("seed") or "").removeprefix(f"{model.relation.catalog}.{model.relation.schema}.")

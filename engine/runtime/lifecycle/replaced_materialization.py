@@ -1,8 +1,7 @@
 """A full refresh of a model that was materialized as something else: a table takes the place of a view, or a view its.
 
-A catalog cannot put a table in place of a view at once. What is needed of the new is made first, and checked; the old
-goes last, so that a query that fails leaves it as it was. A kill in between leaves neither, and a state that says what
-there was: the next build finishes the refresh.
+What is needed of the new is made and checked first; the old goes last. A kill in between leaves neither, and a state
+that says what there was: the next build finishes the refresh.
 """
 
 from __future__ import annotations

@@ -1,10 +1,8 @@
 """`--reset-checkpoint`: a new checkpoint over the rows that are there; the user says where its sources begin.
 
-A new checkpoint is a new generation, with the number after all that the table has seen: markers of other generations
-are never compared. The place where the sources begin is kept in model.json for as long as the generation lives, so that
-a build that was killed before its first micro-batch begins there too: `now` is the time at which it was said. What the
-old checkpoint held in state (open windows, keys seen) is discarded. Deleted keys are remembered for the rows that are
-there, and so beyond a reset.
+It is a new generation, with the number after all that the table has seen. Where the sources begin is kept in model.json
+for as long as the generation lives; `now` is the time at which it was said. State (open windows, keys seen) is
+discarded; remembered deletes stay.
 """
 
 from __future__ import annotations
@@ -105,11 +103,9 @@ def run_from_reset(run: Run, model: Model, state: ModelState | None) -> Run:
 
 
 def files_from(run: Run, model: Model, state: ModelState | None) -> int | None:
-    """The time in milliseconds from which on files are read, by their own; None: all are.
+    """Return the time in milliseconds from which on files are read, by their own; None: all are.
 
-    Once the files that were there have been skipped it says nothing of others: Spark lists a file once, and what
-    it lists later came later, however old. Until then, and where a micro-batch with such files is to come again, it
-    holds for all.
+    Once the files that were there are skipped it says nothing of others: what Spark lists later came later.
     """
     if state is None or not state.begin:
         return None

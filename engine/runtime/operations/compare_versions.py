@@ -39,11 +39,8 @@ _HINT = (
 class ComparedColumn:
     """A column of two versions of a table.
 
-    Attributes:
-        earlier_type: its type in the earlier version, as Spark prints it; None: it is new.
-        later_type: the same in the later one; None: it is gone.
-        differing: keys in both with another value of it; None: it cannot be compared.
-        sums: of a number, in the earlier and the later version; None: it is none, or has no rows.
+    A type (as Spark prints it) is None in the version that lacks the column. `differing`: keys in both with another
+    value of it; None: it cannot be compared. `sums`: of a number, in both versions; None: no number, or no rows.
     """
 
     name: str
@@ -57,11 +54,9 @@ class ComparedColumn:
 class VersionDifference:
     """What differs between two versions of a table.
 
-    Attributes:
-        rows: how many there are, in the earlier and the later version.
-        key: columns by which rows are compared; empty: whole rows are.
-        only: keys, or rows, that only one of them has, in the same order; None: nothing can be compared.
-        differing: keys in both whose other columns differ; without a key 0.
+    `rows` counts the earlier and the later version. `key`: columns by which rows are compared; empty: whole rows are.
+    `only`: keys, or rows, that one of them has alone, in the same order; None: nothing can be compared. `differing`:
+    keys in both whose other columns differ; without a key 0.
     """
 
     description: str

@@ -1,14 +1,10 @@
 """`engine drop`: a table with its state, its quarantine, its deleted keys and what rebuilds left, without Java.
 
-Steps: the table, the tables beside it, the state with the note of the drop last. A table leaves the catalog first and
-its files follow. After a kill at any moment the same command finishes; a build of that table ends with
-`drop-unfinished` until then.
+Steps: the table, the tables beside it, the state with the note of the drop last; a table leaves the catalog first and
+its files follow. After a kill the same command finishes; a build ends with `drop-unfinished` until then.
 
-Names of tables come from the state and from the catalog, which may come with a project that somebody else wrote: only
-tables that carry the marks of the model, or the UUID that the state has, go, and only files that are theirs alone
-(`engine.lake.clients.table_removal`).
-
-What `engine drop` is asked for: which tables a name means, and why they must not go yet.
+Names come from the state and the catalog, which somebody else may have written: only tables with the marks of the
+model, or the UUID that the state has, go, and only files that are theirs alone (`engine.lake.clients.table_removal`).
 """
 
 from __future__ import annotations
@@ -39,11 +35,8 @@ _ATTEMPTS = 10
 class Part:
     """A table or view that goes.
 
-    Attributes:
-        role: what it is to the model: table, view, quarantine, ...
-        uuid: of the table or view; empty: its metadata is gone.
-        folder: with its files, which go too; None: they stay.
-        stored_relation: what it is now; None: a drop before has taken it out of the catalog.
+    `role`: what it is to the model: table, view, quarantine, ... `uuid` empty: its metadata is gone. `folder`: with its
+    files, which go too; None: they stay. `stored_relation` None: a drop before has taken it out of the catalog.
     """
 
     role: str

@@ -1,9 +1,8 @@
 """`engine maintain`: small files joined, old snapshots and orphan files removed, nothing that is still needed.
 
-What is needed: the last snapshot that each model wrote, by which the next build sees that nothing was lost, and the
-last one that each reader has read, from which its stream continues. Tags keep those, from foreign maintenance too, and
-snapshots from the oldest of them on stay, so that the ancestry between them and the table is whole. No lock is taken:
-a running build only moves these places on.
+Needed are the last snapshot that each model wrote and the last that each reader has read. Tags keep those, from foreign
+maintenance too, and snapshots from the oldest of them on stay, so that the ancestry to the table is whole. No lock is
+taken: a running build only moves these places on.
 """
 
 from __future__ import annotations
@@ -50,12 +49,10 @@ ORPHANS_AFTER = 3 * _DAY
 
 @dataclass(frozen=True, slots=True)
 class Care:
-    """How tables are looked after.
+    """How tables are maintained; ages in seconds.
 
-    Attributes:
-        older_than: seconds; snapshots of that age may go; None: as the table's properties say.
-        orphans_after: seconds; files of that age that no snapshot knows go; None: none are looked for, as another table
-            has its files in the same folder.
+    `older_than`: of snapshots that may go; None: as the table's properties say. `orphans_after`: of files that no
+    snapshot knows; None: none are looked for, as another table has its files in the same folder.
     """
 
     dry_run: bool = False
@@ -67,12 +64,9 @@ class Care:
 class Cared:
     """What was done to a table; after a dry run, what would be.
 
-    Attributes:
-        joined: small files that were read.
-        into: files that were written instead.
-        manifests: lists of files that were rewritten; 0 after a dry run.
-        kept_for: readers of which one is at an older snapshot than those that might go.
-        waits: rows wait in it for tests, so that it was left alone.
+    `joined` small files were read and `into` files written instead. `manifests`: lists of files that were rewritten; 0
+    after a dry run. `kept_for`: readers that are at an older snapshot than those that might go. `waits`: rows wait in
+    it for tests, so that it was left alone.
     """
 
     model: Model

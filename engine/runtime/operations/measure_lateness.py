@@ -1,8 +1,7 @@
 """`engine source inspect --lateness`: how far rows are behind earlier rows, to choose the delay of a watermark.
 
-Rows arrive together if they are in one file, or have the same timestamp in a topic. The lateness of a row is the newest
-event time of all earlier arrivals minus its own event time. A watermark of a run with larger micro-batches drops fewer
-rows than this predicts, never more.
+Rows arrive together if they are in one file, or have the same timestamp in a topic. Lateness is the newest event time
+of all earlier arrivals minus a row's own. Larger micro-batches drop fewer rows than this predicts, never more.
 """
 
 from __future__ import annotations
@@ -43,12 +42,8 @@ _DELAYS = (
 class Lateness:
     """Seconds by which rows are behind earlier arrivals.
 
-    Attributes:
-        rows: with an event time.
-        without_time: rows whose event time is NULL.
-        bad_records: records that are not rows.
-        late_rows: rows behind an earlier arrival.
-        percentiles: seconds that 50, 95, 99, 99.9 and 100 percent of the rows do not exceed.
+    `rows` have an event time; in those `without_time` it is NULL. `late_rows` are behind an earlier arrival.
+    `percentiles`: seconds that 50, 95, 99, 99.9 and 100 percent of the rows do not exceed.
     """
 
     rows: int
@@ -68,7 +63,7 @@ def measure_lateness(source: Source, event_time: str, target: Target, root: Path
 
     Raises:
         UsageError: the source does not record arrivals, or the SQL is not a time.
-        SetupError: Spark or the source cannot be reached; `sample-empty`, there is no row with a time.
+        SetupError: Spark or the source cannot be reached; `sample-empty`.
         RunError: `source-unreadable`.
     """
     spec, place = source.spec, target.place(root)

@@ -15,10 +15,7 @@ from engine.state import locked
 
 
 def accept(manifest: Manifest, target: Target, root: Path, model: Model, target_dir: Path) -> int | None:
-    """Show the rows of a model that wait to readers.
-
-    Returns:
-        The snapshot that readers see from then on; None: nothing waited.
+    """Show the rows of a model that wait to readers; return the snapshot seen from then on; None: nothing waited.
 
     Raises:
         StateError: `table-locked`, `publish-diverged`.

@@ -1,11 +1,7 @@
 """`engine rollback`: the generation that a full refresh has replaced is the table's again, with its checkpoint.
 
-Steps: what the table is now is noted as kept and one commit puts the table back (no row is copied), the state of the
-earlier generation, that of the other one goes. After a kill at any moment the same command finishes; a build of that
-table ends with `rollback-unfinished` until then. The other generation takes the place of the one that came back: a
-second rollback undoes the first.
-
-What a rollback of some models brings back, and why it must not.
+One commit puts the table back (no row is copied), then the state. After a kill the same command finishes; a build ends
+with `rollback-unfinished` until then. The other generation is kept instead: a second rollback undoes the first.
 """
 
 from __future__ import annotations
@@ -66,7 +62,7 @@ def rollbacks(
 ) -> tuple[tuple[Rollback, ...], tuple[Diagnostic, ...]]:
     """Return which of some models go back, and what forbids it.
 
-    `models`: that are chosen; those without an earlier generation are left out if another one has one.
+    Those without an earlier generation are left out if another one has one.
 
     Raises:
         StateError: `state-unreadable`.
@@ -259,11 +255,7 @@ def open_run(
 
 
 def roll_back(run: Run, rollback: Rollback) -> None:
-    """Bring the earlier generation of a table back, or finish that.
-
-    Args:
-        run: with the session and the lock of the table.
-        rollback: what comes back, as it was found under the lock.
+    """Bring the earlier generation of a table back, as found under the lock, or finish that.
 
     Raises:
         StateError: `lease-lost`, `state-unreadable`.

@@ -43,11 +43,9 @@ class FreshnessVerdict(StrEnum):
 class SourceFreshness:
     """What a look at a source found.
 
-    Attributes:
-        newest: the newest time of its rows; None: there is none, or it could not be read.
-        ahead: how many rows have a time too far ahead of the clock to count (`max_future`).
-        farthest: the largest of those times, as text in UTC; empty: there is none.
-        waiting: for topics of Kafka, how many offsets each model has not read.
+    `newest` None: no row, or it could not be read. `ahead`: how many rows have a time too far ahead of the clock to
+    count (`max_future`); `farthest` the largest, as text in UTC. `waiting`: for Kafka, how many offsets each model has
+    not read.
     """
 
     source: Source
@@ -140,11 +138,9 @@ def _newest(session: SparkSession, source: Source, place: Place) -> tuple[dateti
 def unread_by_model(
     session: SparkSession, manifest: Manifest, target: Target, source: Source, place: Place
 ) -> dict[str, int]:
-    """Records of a source that are not in a model's table yet, by model; empty where its kind cannot tell.
+    """Return how many records of a source are not in a model's table yet, by model; empty where its kind cannot tell.
 
-    A model that was never built waits for all there is.
-
-    Raises EngineError: the source cannot be asked.
+    A model that was never built waits for all. Raises EngineError: the source cannot be asked.
     """
     readers = [m for m in manifest.models if any(i.node == source.id and i.stream for i in m.inputs)]
     count_unread = source_traits(source.spec.format).waiting

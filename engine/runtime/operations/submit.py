@@ -96,11 +96,9 @@ class DeployMode(StrEnum):
 class Submission:
     """What is handed to spark-submit.
 
-    Attributes:
-        options: of spark-submit; `{properties}` and `{archive}` are the names of files that are written for it.
-        conf: settings of the driver's start, without secrets: those are set by the driver, from its own environment.
-        members: files of the archive by their names in it; in cluster mode only.
-        withheld: files of the project that may be keys, and are not in the archive.
+    `{properties}` and `{archive}` in `options` are names of files that are written for it. `conf`: of the driver's
+    start, without secrets, which the driver sets itself. `members`: files of the archive, in cluster mode only.
+    `withheld`: files of the project that may be keys.
     """
 
     mode: DeployMode
@@ -129,8 +127,8 @@ def submission(
 ) -> Submission:
     """Return what would be submitted; nothing is written or started.
 
-    `mode`: where the driver runs; None: on the cluster, where that is possible.
-    `environment`: a packed Python environment for driver and executors in cluster mode; empty: they have one.
+    `mode` None: the driver runs on the cluster, where that is possible. `environment`: a packed Python environment for
+    cluster mode; empty: the machines have one.
 
     Raises:
         UsageError: the target is local, or the command is not one that a cluster can run.

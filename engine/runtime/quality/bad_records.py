@@ -34,10 +34,9 @@ _NO_TIME = "the event time is NULL"
 class Watched:
     """An input whose bad records are counted.
 
-    Attributes:
-        name: of the input, as models call it; two may have the same one, through an ephemeral model.
-        once: each record is read once; the static side of a stream is re-read in each micro-batch.
-        limit: how many a build takes out before it is an error.
+    `name`: of the input, as models call it; two may have the same one, through an ephemeral model. `once`: each record
+    is read once; the static side of a stream is re-read in each micro-batch. `limit`: how many a build takes out before
+    it is an error.
     """
 
     name: str
@@ -55,11 +54,8 @@ class Watched:
 class Observed:
     """What an execution saw of an input.
 
-    Attributes:
-        dropped: rows that were dropped as they have no event time.
-        read: records, bad and good.
-        skipped: records that are not rows, which are not among those read.
-        reason: one of those for which its records were taken out, without values of records.
+    `dropped` rows have no event time; `read` are records, bad and good; `skipped` are not rows, and not among those
+    read. `reason`: one of those for which its records were taken out, without values of records.
     """
 
     bad: int = 0

@@ -1,11 +1,8 @@
 """What a model expects of its output rows, evaluated in the query that makes them.
 
-A row fails a check unless the check is TRUE: NULL fails, and so does a check whose computing is an error. The failing
-rows of each check are counted in the execution itself. Rows that fail a `drop` check leave in the query; those that
-fail a `quarantine` check (which wins over `drop`, so that nothing it names goes unseen) come out with a column that
-says which checks they fail.
-
-Rows of a micro-batch that stand for groups that the query leaves out by now (see `groups_left_out`).
+Only TRUE passes: NULL fails, and so does a check whose computing is an error. Failing rows are counted in the execution
+itself. `drop` takes rows out; `quarantine` (which wins over `drop`, so that nothing goes unseen) adds a column with the
+failed checks. Rows for groups that the query leaves out (see `groups_left_out`) fail nothing.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """The table `<model>__quarantine`: records that could not be read, and rows that failed expectations.
 
-It is made when the first row goes there. Its commits carry the same markers as the model's, and the id of Spark's
-query beside them: a replayed batch writes what is missing, and batches of another checkpoint are never compared.
-Rows of earlier generations stay.
+Its commits carry the model's markers and the id of Spark's query: a replayed batch writes what is missing, and batches
+of another checkpoint are never compared. Rows of earlier generations stay.
 """
 
 from __future__ import annotations

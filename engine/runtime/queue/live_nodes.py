@@ -17,15 +17,11 @@ _TESTS_EVERY = 30.0
 
 @dataclass(frozen=True, slots=True)
 class LiveNode:
-    """A model, or the tests of one, as the queue sees it.
+    """A model, or the tests of one, as the queue sees it; the id of tests is `tests.` and that of what they test.
 
-    Attributes:
-        id: of the model; of a group of tests `tests.` and the id of what they test.
-        upstream: ids of live nodes that must have succeeded before its turn.
-        commit_triggers: ids of live nodes whose commit makes it due.
-        sources: ids of sources whose new input makes it due.
-        min_seconds: seconds between the beginnings of two turns, at least.
-        schedule: when it is due; None: when something changed.
+    `upstream` live nodes must have succeeded before its turn; `commit_triggers`, by their commits, and `sources`, by
+    new input, make it due. `min_seconds` are between the beginnings of two turns. `schedule` None: it is due when
+    something changed.
     """
 
     id: str
@@ -44,12 +40,7 @@ class _Groups:
 
 
 def live_nodes(manifest: Manifest, nodes: Iterable[str]) -> dict[str, LiveNode]:
-    """Return the live nodes of a selection, in the order of the build.
-
-    Args:
-        manifest: a project without errors.
-        nodes: ids of models, data tests and unit tests.
-    """
+    """Return the live nodes of a selection of an error-free project (models, data and unit tests), in build order."""
     selected_nodes = [manifest.nodes[i] for i in nodes]
     models = {n.id: n for n in selected_nodes if isinstance(n, Model) and n.in_catalog}
     groups = _group_tests(manifest, selected_nodes, models)

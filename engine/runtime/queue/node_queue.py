@@ -1,7 +1,6 @@
 """The queue of `engine start`: the state of each live node, and which one has the next turn.
 
-Turns have no barrier: a node that is due gets the first free worker, the one that has waited longest first. A node
-waits while one that it reads has not succeeded, as in a build.
+A due node gets the first free worker, the one that has waited longest first, unless one that it reads failed.
 """
 
 from __future__ import annotations
@@ -38,14 +37,9 @@ class StateChange:
 class Entry:
     """What the queue knows of a node; times are those of the queue's clock.
 
-    Attributes:
-        due_reason: it became due during its turn, for this reason; empty: it did not.
-        retry_at: when a failed or scheduled node is tried again.
-        turns: that it had, with those that found its table locked.
-        commits: of its table since it was maintained.
-        maintained: when that was, or when its first commit came.
-        shown_reason: the reason of its state that was shown last.
-        standby: the process that writes its table, and for which this one waits; None: it waits for none.
+    `due_reason`: why it became due during its turn. `turns` count those that found its table locked. `commits`: of its
+    table since it was `maintained` (or since the first). `shown_reason`: of its state, as shown last. `standby`: the
+    process that writes its table, and for which this one waits.
     """
 
     node: LiveNode

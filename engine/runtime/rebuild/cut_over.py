@@ -1,20 +1,11 @@
 """The rebuilt tables take the place of the others: model by model, each in one commit.
 
-Order: the locks of the models' own tables, one more bounded run; then, as steps, a note that nothing is built beside
-them any more; for each model its checkpoint is copied, and its rows are published as those of a full refresh are; when
-all are, the tables beside them go. After a kill at any moment the same command finishes: the marker of the commit says
+Order: the locks of the models' own tables; one more bounded run; a note that nothing is built beside them any more; for
+each model its checkpoint is copied, remembered deletes and quarantined records are appended, and its rows are published
+as by a full refresh; then the tables beside them go. After a kill the same command finishes: the commit's marker says
 which are published.
 
-The generation that was built beside a table, as one of that table: its checkpoint copied, its inputs by their names.
-
-What was built with it is read from the published tables afterwards. A stream that has read all of `<table>__next` has
-read all of the commit that publishes those rows.
-
-What a rebuild has beside its table becomes the model's own: remembered deletes and quarantined records.
-
-It is appended before the rows are published, once, as the outputs of a micro-batch are.
-
-How rebuilt tables differ from those that are there.
+A stream that has read all of `<table>__next` has read all of the commit that publishes those rows.
 """
 
 from __future__ import annotations
@@ -84,9 +75,8 @@ def _is_missing(run: Run, own_relation: Relation, rebuilt_relation: Relation, st
 class PublishedInput:
     """A table that was rebuilt and published, for those that stream from it and were rebuilt with it.
 
-    Attributes:
-        snapshot: the commit that published its rows.
-        rebuilt_snapshots: the snapshots of the table in which they were made.
+    `snapshot`: the commit that published its rows. `rebuilt_snapshots`: the snapshots of the table in which they were
+    made.
     """
 
     relation: str
@@ -120,13 +110,10 @@ def published_input(model: Model, state: ModelState, table: TableFacts, rebuilt_
 def copy_rebuilt_generation(
     run: Run, model: Model, rebuilt_folder: TableState, inputs: Mapping[str, PublishedInput]
 ) -> ModelState:
-    """Make the generation that was built beside a model's table the pending one of that table.
+    """Make the generation that was built beside a model's table the pending one of that table; both locks are held.
 
-    `run`: that holds the locks of both tables.
-    `rebuilt_folder`: the state of the table in which it was made; its last micro-batch is committed.
-    `inputs`: the tables that were rebuilt and published before, by the id of their model.
-
-    Raises StateError: `state-unreadable`, `lease-lost`.
+    The last micro-batch of `rebuilt_folder` is committed; `inputs` were rebuilt and published before. Raises
+    StateError: `state-unreadable`, `lease-lost`.
     """
     rebuilt_state, folder = rebuilt_folder.load(), run.state(model)
     if rebuilt_state is None:

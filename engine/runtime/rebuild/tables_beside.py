@@ -31,12 +31,9 @@ _DISCARD = "engine build --rebuild --discard -s {0}"
 
 @dataclass(frozen=True, slots=True)
 class Rebuild:
-    """Models that are rebuilt beside their tables.
+    """Models that are rebuilt beside their tables, by id in the order of their references.
 
-    Attributes:
-        manifest: of the project, with the tables that are read and written by others.
-        next_project: the same with the tables in which the models are rebuilt.
-        models: their ids, in the order of their references.
+    `manifest` has the tables that others read and write, `next_project` those in which the models are rebuilt.
     """
 
     manifest: Manifest
@@ -77,8 +74,7 @@ class Rebuild:
 def project_with_next_tables(manifest: Manifest, models: Iterable[Model]) -> Manifest:
     """Return a project that was compiled with the tables of a rebuild (`deferred`) as one that builds them.
 
-    The models keep the facts of the project, which name other tables: they are the same queries. Rows wait for no tests
-    there: nobody reads those tables yet.
+    The models keep the project's facts: they are the same queries. Rows wait for no tests there.
     """
     rebuilt_nodes = {}
     for project_model in models:

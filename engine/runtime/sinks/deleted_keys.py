@@ -1,13 +1,8 @@
 """The table `<model>__deleted`: the keys that `delete_when` deleted, with their sequence, for a while.
 
-An older row of such a key may still come, and must not bring it back. The keys of a micro-batch are committed before
-everything else of it, marked like it and with the id of Spark's query, as those of the quarantine are.
-
-The column `query_id` says for which rows of the table a delete counts: it is the id of the query that began them, also
-where the checkpoint was reset since. Deletes of tables that were rebuilt, or of a query that was discarded, count
-for nothing.
-
-The columns of a frame beside those of a table, both as Iceberg stores them.
+An older row of such a key must not bring it back. The keys of a micro-batch are committed before everything else of it,
+marked like it and with the id of Spark's query, as those of the quarantine are. `query_id` says for which rows a delete
+counts: it is the query that began them, also where the checkpoint was reset since.
 """
 
 from __future__ import annotations
@@ -64,10 +59,9 @@ _BEGAN = "began-by"
 class Deleted:
     """The remembered deletes of a model as they stood when it began, and as they were written since.
 
-    Attributes:
-        began: the query that began the rows of the model's table; None: the one that runs.
-        last: the newest snapshot that is known to be in it; None: the one of `facts`.
-        is_cleaned: whether what is old enough has been forgotten in this run.
+    `began`: the query that began the rows of the model's table; None: the one that runs. `last`: the newest snapshot
+    that is known to be in it; None: the one of `facts`. `is_cleaned`: whether what is old enough has been forgotten in
+    this run.
     """
 
     model: Model
@@ -90,12 +84,11 @@ class Deleted:
         return rows.where(rows["query_id"] == (self.began or query)).select("key", "sequence")
 
     def fit(self, frame: DataFrame, *, fresh: bool) -> None:
-        """Bring an existing table of deletes and the keys of the query together: their types may have changed.
+        """Fit an existing table of deletes and the keys of the query, whose types may have changed, to each other.
 
-        `fresh`: a generation begins, for whose rows no delete counts yet: the table is replaced if it does not fit.
-            Where a full refresh fails after that, the old generation lacks its deletes, and is stopped here.
-
-        Raises StateError: `table-schema`.
+        `fresh`: a generation begins, for whose rows no delete counts yet: a table that does not fit is replaced. A full
+        refresh that fails after that leaves the old generation without its deletes, and it is stopped here. Raises
+        StateError: `table-schema`.
         """
         if self.facts is None:
             return
@@ -125,11 +118,10 @@ class Deleted:
     def append(
         self, session: SparkSession, rows: DataFrame | None, batch: int, query: str, markers: Mapping[str, str]
     ) -> None:
-        """Remember the keys of the rows of a micro-batch that delete (None: no row does), once.
+        """Remember the keys of a micro-batch's rows that delete (None: no row does), once; also over a crashed attempt.
 
-        What an attempt before a crash has remembered stays, unless the model was another one then.
-
-        Raises StateError: `batch-unfinished`.
+        Raises:
+            StateError: `batch-unfinished`.
         """
         begun_snapshot = self._wrote(query, batch)
         if begun_snapshot is not None and begun_snapshot.marker("fingerprint") == markers["fingerprint"]:

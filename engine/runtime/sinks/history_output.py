@@ -1,10 +1,8 @@
 """Every version of a key: from when to when each was the newest (`history: true`).
 
-For the keys of a micro-batch all points in time at which something happens are put in order: versions in the table,
-where they end, versions of the batch, deletes of the batch and remembered ones. A version ends where the next point
-is. So a late version splits the interval that it falls into, and a late delete cuts it.
-
-A micro-batch reduced to one row a key, before it is merged.
+For the keys of a micro-batch all points in time are put in order: versions in the table and where they end, versions
+and deletes of the batch, remembered deletes. A version ends where the next point is: a late one splits an interval, a
+late delete cuts it. A micro-batch is reduced to one row a key before it is merged.
 """
 
 from __future__ import annotations
@@ -86,14 +84,10 @@ def with_validity(frame: DataFrame, write: Write) -> DataFrame:
 
 
 def versions(table: DataFrame, rows: DataFrame, write: Write, delete: str, deleted: DataFrame | None) -> DataFrame:
-    """The versions of the table whose end changes, and the new ones.
+    """Return the versions of the table whose end changes, and the new ones.
 
-    Args:
-        table: the versions so far.
-        rows: of the batch, one for each key and sequence.
-        write: keys and sequence.
-        delete: the column that says whether a row deletes.
-        deleted: remembered deletes, `key` and `sequence`; None: there are none.
+    `rows` of the batch: one for each key and sequence. `delete`: the column that says whether a row deletes. `deleted`:
+    remembered deletes, `key` and `sequence`; None: there are none.
     """
     from pyspark.sql import Window
     from pyspark.sql import functions as f

@@ -1,8 +1,7 @@
 """The MERGE of a micro-batch into a table with a `unique_key`.
 
-The batch is reduced to one row a key first: two rows for one row of the table are an error of Spark's, and two for
-none would both be inserted. Keys are matched with `<=>`: NULL is a key. A row of the table gives way to a newer one
-only; on a tie it stays.
+The batch is reduced to one row a key first: two rows for one row of the table are an error of Spark's. Keys are matched
+with `<=>`: NULL is a key. A row of the table gives way to a newer one only; on a tie it stays.
 """
 
 from __future__ import annotations
@@ -40,9 +39,8 @@ _RANGED = {"int", "bigint", "date", "timestamp", "string"}
 class Merges:
     """Merges each micro-batch into a table.
 
-    Attributes:
-        scope: the columns of a group of which a micro-batch has all rows, if there may be several; empty: one at most.
-        repeats: rows may be there more than once.
+    `scope`: the columns of a group of which a micro-batch has all rows, if there may be several; empty: one at most.
+    `repeats`: rows may be there more than once.
     """
 
     model: Model

@@ -51,9 +51,7 @@ def layout(model: Model, generation: int) -> TableLayout:
 def make(model: Model, relation: Relation, generation: int, folder: TableState, frame: DataFrame) -> ModelState:
     """Make the empty table of a new generation; what an earlier attempt left behind goes first.
 
-    Returns:
-        The state, still `building`: it is saved before the table is made, so that a kill in between is
-        seen by the next start.
+    The returned state is `building`, and saved before the table is made: a kill in between is seen by the next start.
 
     Raises:
         StateError: `name-taken`: the staging table's name is somebody else's; nothing was changed.
@@ -145,13 +143,8 @@ def fitted(
 ) -> tuple[DataFrame, tuple[str, ...]]:
     """Bring the model's existing table and the rows of the query together: new columns, wider types, spelling.
 
-    A type is widened whatever `on_schema_change` says: each value in the table keeps its value.
-
-    Returns:
-        The rows with the table's spelling of each column, and notes on what was widened and what is missing.
-
-    Raises:
-        StateError: `table-schema`.
+    A type is widened whatever `on_schema_change` says. The rows get the table's spelling of each column; the notes say
+    what was widened and what is missing. Raises StateError: `table-schema`.
     """
     match = check_columns(model, frame, earlier_columns)
     frame = with_spelling(frame, match.names)

@@ -1,8 +1,7 @@
 """The aggregates of a query in the order in which Spark's state holds them, as data.
 
-Which order a query gives is Spark's to say, so it is read off its optimised plan (CollapseProject may compute the
-items of an outer SELECT in the group itself). What each aggregate is, is read off the analysed plan, down to the
-columns of the views that the SQL names. Both are joined by the id that Spark gives an aggregate when it analyses it.
+The order is read off the optimised plan (CollapseProject may compute the items of an outer SELECT in the group itself),
+what each aggregate is off the analysed plan, down to the columns of the views; Spark's ids join both.
 """
 
 from __future__ import annotations
@@ -38,12 +37,9 @@ _DROPPED = {
 
 
 def stored_aggregates(frame: DataFrame, views: Mapping[str, int]) -> Groups | None:
-    """Return the aggregates of each group of a query that keeps state, as Spark stores them; without groups of none.
+    """Return the aggregates of each group that keeps state, as Spark stores them; None: Spark cannot optimise it.
 
-    `views`: the number of each input, by the name that the SQL has for it in lower case, without backticks.
-
-    Returns:
-        None if Spark cannot optimise the query before it runs.
+    `views`: the number of each input, by its name in the SQL, in lower case and without backticks.
     """
     analysed = plans.analysed(frame)
     try:

@@ -102,10 +102,9 @@ def _header_sql(model: Model) -> Iterator[tuple[str, str]]:
 
 
 def _quoted(error: Exception, text: str, sql: str) -> Iterator[tuple[int, str]]:
-    """The pieces of SQL that an error is about: where each begins in its own text, and the piece.
+    """Yield the pieces of SQL that an error is about: where each begins in its own text, and the piece.
 
-    A context of a DataFrame has neither, and raises when asked; one that Java cannot tell any more raises as well. What
-    ends a stream may have lost its contexts, and quotes its SQL.
+    A context of a DataFrame raises when asked; what ends a stream may have lost its contexts, and quotes its SQL.
     """
     yield from _contexts(error)
     for line, position, quoted, indent, carets in _QUOTED.findall(text):

@@ -1,11 +1,4 @@
-"""Spark's errors in one line, at the place in the user's file.
-
-Queries for which the stack of Java's threads has no room: where they are deepest, and how to continue.
-
-Java ends in the middle of a run: out of memory, or by somebody else's hand.
-
-What to tell about a file that Spark cannot read: which one, why, and how to continue.
-"""
+"""Spark's errors in one line, at the place in the user's file: deep queries, ended Java, unreadable files."""
 
 from __future__ import annotations
 

@@ -1,10 +1,7 @@
 """The generation of its table that a query writes: continued, reset, rebuilt beside it, or begun.
 
-A streaming table of which nothing is written yet: its first build failed, or was killed, before its first commit.
-
-Such a table is recreated with the query as it is by now. What stays is where its sources begin: Spark fixes that
-before the first micro-batch (`latest` becomes offsets, a timestamp too), and a later start would fix another
-beginning, behind records that nobody has read.
+A table of which nothing is written yet is recreated with the query as it is by now, but its sources begin where they
+began: Spark fixes that before the first micro-batch, and another beginning would skip records that nobody has read.
 """
 
 from __future__ import annotations
@@ -65,11 +62,9 @@ def _resumes(run: Run, model: Model, folder: TableState, state: ModelState) -> b
 class Generation:
     """A generation of a table, and what is in it.
 
-    Attributes:
-        table: with the history that its writer continues from; None: nothing is written yet.
-        relation: what it writes to: the model's table, or the staging table of a rebuild.
-        branch: of the table, where rows wait for their tests; None: readers see them at once.
-        is_rebuild: it is a rebuild beside the table, to be published when it is done.
+    `table` has the history that its writer continues from; None: nothing is written yet. `relation`: the model's table,
+    or the staging table of a rebuild. `branch`: where rows wait for their tests. `is_rebuild`: to be published when it
+    is done.
     """
 
     state: ModelState
@@ -80,11 +75,7 @@ class Generation:
 
     @property
     def reached(self) -> int | None:
-        """The newest micro-batch that is in the table.
-
-        What state knows of was noted after its commit, and that commit is in the history of the table (it was
-        checked); its marker may have expired with it.
-        """
+        """Return the newest micro-batch in the table; one that state knows of is, even if its marker has expired."""
         if self.table is None:
             return None
         marked = generations.committed_batch(self.table.history, self.state)

@@ -1,12 +1,9 @@
 """The changed groups that a query leaves out, beside its rows: in update mode their rows are deleted from the table.
 
-Spark emits each changed group, and what is above the aggregate may leave it out: HAVING, a filter of an outer SELECT,
-the condition of a join. A group that was in the table then stays there with old values. So the query runs in a form
-that lets every changed group through, marked by LEFT_OUT: the filters become a column, the joins outer joins. All of
-it is done on the analysed plan, whatever the text is: subquery, CTE, pipe, an ephemeral model.
-
-Filters over grouping columns alone stay filters. They decide on a group once and for all, and Spark moves them below
-the aggregate, where they keep groups out of the state.
+Spark emits each changed group, and what is above the aggregate (HAVING, an outer filter, a join) may leave it out: its
+old values would stay. So the query runs in a form that lets every changed group through, marked by LEFT_OUT: filters
+become a column, joins outer joins; all on the analysed plan, whatever the text is. Filters over grouping columns alone
+stay: they decide on a group once and for all, and keep groups out of the state.
 """
 
 from __future__ import annotations
@@ -52,10 +49,8 @@ _TIME_WINDOW = "spark.timeWindow"
 class EveryGroup:
     """A query with the changed groups that it leaves out.
 
-    Attributes:
-        frame: its rows and theirs, told apart by LEFT_OUT.
-        scope: the columns that a group is known by, where it may have several rows; empty: it has one at most.
-        repeats: a row may be there more than once.
+    `frame`: its rows and theirs, told apart by LEFT_OUT. `scope`: the columns that a group is known by, where it may
+    have several rows; empty: it has one at most. `repeats`: a row may be there more than once.
     """
 
     frame: DataFrame
@@ -123,11 +118,8 @@ def _unsupported_step(model: Model, step: str) -> RunError:
 class _GroupPlan:
     """A part of a plan that lets every changed group through.
 
-    Attributes:
-        plan: of it; it gives the columns of before, and `passes`.
-        passes: whether the query has the row; None: it has all of them.
-        groups: of a column, by its id, the grouping columns that it stands for.
-        group_columns: ids of the columns that only depend on what a group is.
+    `plan` gives the columns of before, and `passes`: whether the query has the row (None: all). `groups`: the grouping
+    columns that a column, by its id, stands for. `group_columns`: ids of those that only depend on the group.
     """
 
     plan: Any

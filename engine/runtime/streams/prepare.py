@@ -1,24 +1,14 @@
 """Preparing a streaming query: everything that is checked and made before its first micro-batch.
 
-After a kill each of these may be there without the next, in this order:
+After a kill each of these may be there without the next: (1) staging tables of killed refreshes are dropped; (2) state
+and table of a new generation, or of a reset; (3) where tables begin, and their initial snapshots; (4) a checkpoint of
+other sources that never committed is removed, the last micro-batch is taken back if one without rows is owed; (5) the
+times of accepted files, the facts of the query and the order of its sources; (6) the table of remembered deletes, new
+columns and wider types, properties.
 
-1. staging tables of killed refreshes are dropped;
-2. state and table of a new generation (or of a reset: older generations are removed);
-3. where tables begin, and their initial snapshots;
-4. a checkpoint of other sources that never committed is removed; the last micro-batch is taken back if one without
-   rows is owed;
-5. the times of accepted files; the facts of the query and the order of its sources;
-6. the table of remembered deletes, new columns and wider types, properties of the table.
-
-The inputs of a query that is about to start: they are those of its checkpoint, and nothing unread is missing.
-
-Where Spark has begun to read tables, against where a generation should: looked at before a micro-batch is committed.
-
-Iceberg's stream begins with the oldest snapshot that is left when Spark starts it. Whoever expires snapshots between
-our look at the table and that moment takes the first rows away, without a word (measured, Iceberg 1.12.0). Spark keeps
-the beginning in `sources/<n>/offsets/0` of the checkpoint; a table without rows to read is -1 there, and begins later.
-
-Before a query starts: do its sources still have what it has not read?
+Iceberg's stream begins with the oldest snapshot that is left when Spark starts it: whoever expires snapshots between
+our look and that moment takes the first rows away, without a word (measured, Iceberg 1.12.0). Spark keeps the beginning
+in `sources/<n>/offsets/0` (-1: no rows yet), which is compared before a micro-batch is committed.
 """
 
 from __future__ import annotations
@@ -65,10 +55,7 @@ if TYPE_CHECKING:
 def resume_sources(
     run: Run, model: Model, session: SparkSession, state: ModelState, folder: TableState
 ) -> Mapping[str, Any]:
-    """Ask each source that is read as a stream; what they find worth knowing is shown.
-
-    Returns:
-        What is to be remembered of each, by node.
+    """Ask each source that is read as a stream, and show their notes; return what is to be remembered of each, by node.
 
     Raises:
         StateError: a source lacks records that were not read; nothing was read or written.
@@ -146,11 +133,7 @@ class StreamInputs:
 def open_inputs(query: StreamQuery, generation: Generation) -> tuple[StreamQuery, Generation, StreamInputs]:
     """Find where each input continues, and compare the inputs with those of the checkpoint.
 
-    What is written, in this order: initial snapshots and where tables begin, the last micro-batch taken back if one
-    without rows is owed, the times of accepted files, the facts of the query with the order of its sources.
-
-    Returns:
-        The query over its tables, the generation with its state as it is now, and what is read.
+    What is written: steps 3 to 5 of the module. The generation comes with its state as it is now.
 
     Raises:
         StateError: an input is not what the checkpoint has read, or lacks what was not read.

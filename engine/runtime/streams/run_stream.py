@@ -1,37 +1,17 @@
-"""The life of one streaming query in a bounded build: prepare, start, follow, finish.
+"""The life of one streaming query in a bounded build: prepare, start, follow (until all is read), finish.
 
-    prepare   the query over its inputs (`stream_query`), the generation of the table that it writes (`generation`),
-              its inputs against its checkpoint (`stream_inputs`), the writer of its micro-batches
-    start     Spark begins
-    follow    micro-batches are written (`runtime.writer`) and shown, until all is read that there was
-    finish    a rebuild is published; files and tables that are no longer needed go
+The plan has decided what becomes of the model (`engine.plan.actions`); tables may have moved since, so that `prepare`
+asks again, with the same code, before it writes. A turn of `engine start` ends between two micro-batches: the one that
+was begun has bounds in the checkpoint and no rows, and the next turn begins with it.
 
-The plan has decided before what becomes of the model (`engine.plan.actions`); the tables may have moved since, so that
-`prepare` asks again, with the same code, before it writes.
+State: Spark leaves it to a task that runs once a minute to replace changelogs by snapshots and to remove what is older
+than `spark.sql.streaming.minBatchesToRetain`. Shorter builds never get there, so it is run at their end; on a cluster,
+where no driver can ask the stores, the task runs more often (`session_conf`).
 
-After a streaming query has ended: its rebuild is published, and what nobody needs any more is removed.
-
-Starting a streaming query, and following it until it has read all there was when it started.
-
-The bound on what a turn of `engine start` takes: after its time a query ends between two micro-batches.
-
-The micro-batch that was begun meanwhile has bounds in the checkpoint and no rows in the table: the next turn begins
-with it.
-
-Compaction of the state store at the end of a bounded build.
-
-Spark writes what a micro-batch changed in the state as a changelog, and leaves it to a task that runs once a minute to
-upload snapshots in their place and to remove what is older than `spark.sql.streaming.minBatchesToRetain`. A build that
-takes less never gets there: its checkpoint grew by every changelog, and each start read all of them again. On a
-cluster the stores are in the executors, which no driver can ask: there the task runs more often (`session_conf`).
-
-Where a bounded build ends that Spark's availableNow trigger cannot run, because it reads tables.
-
-It runs with a processing-time trigger until nothing is left to read. A source that grows faster than micro-batches are
-written would keep it alive: 26 s and 55 micro-batches, for as long as the producer wrote (measured). Spark's sources
-can fix their end as they do for availableNow (`prepareForTriggerAvailableNow`). Tables cannot be asked: they look at
-the first snapshot that was ever read, which may have expired. They are taken whole in each micro-batch, so they count
-as read once some micro-batches have brought rows of nothing else.
+A query that reads tables cannot use availableNow, and with a processing-time trigger a fast source would keep it alive
+(26 s and 55 micro-batches, measured). So Spark's other sources fix their end as for availableNow
+(`prepareForTriggerAvailableNow`). Tables, taken whole in each micro-batch, count as read once some micro-batches have
+brought rows of nothing else.
 """
 
 from __future__ import annotations
@@ -82,11 +62,8 @@ class EndReached(Exception):  # noqa: N818 - nothing went wrong
 class EndOffsets:
     """The foreachBatch function of such a build: fixes the ends in its first micro-batch, and stops after them.
 
-    In a micro-batch Spark waits for this function and asks no source for anything.
-
-    Attributes:
-        query: Spark's, as soon as it is started.
-        reached: the query was ended here; the micro-batch it was at belongs to the next build.
+    In a micro-batch Spark waits for it and asks no source for anything. `reached`: the query was ended here; the
+    micro-batch it was at belongs to the next build.
     """
 
     write: Callable[[DataFrame, int], None]
@@ -173,10 +150,7 @@ class StartedQuery:
 
 
 def start(prepared: PreparedQuery) -> StartedQuery:
-    """Start a prepared query.
-
-    Raises pyspark.errors.PySparkException: Spark cannot start it.
-    """
+    """Start a prepared query. Raises pyspark.errors.PySparkException: Spark cannot start it."""
     model, writer = prepared.query.model, prepared.writer
     once = model.operation.trigger.kind is TriggerKind.ONCE
     # availableNow dies on a table once the first snapshot it ever read has expired (iceberg#18000).

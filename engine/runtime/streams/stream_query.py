@@ -1,17 +1,11 @@
 """A model's query over its inputs, as Spark's analyser has it: nothing is started, read or written.
 
-The order of `dedup` keys: Spark keeps them as one row, by position, and compares types but not names.
+Spark keeps `dedup` keys as one row, by position: two keys of one type in another order are other keys (measured, Spark
+4.1.4: duplicates are written and new rows dropped). A new generation records one order, however the header has it
+(`sources.json`); an older one continues in the order of its state.
 
-Two keys of one type in another order are other keys (measured, Spark 4.1.4: duplicates are written and new rows
-dropped). A new generation uses one order, however the header has it, and records it (`sources.json`); one that was
-begun by a version that recorded none continues in the order that the state itself has. Columns that have another name
-now keep their place.
-
-Spark stores the aggregates of a group by position: an edited SELECT list runs in the order of the state.
-
-The order is recorded when a checkpoint begins (`sources.json`), as aggregates over the columns of the inputs, and with
-each later query in the names of that query. So an edit is compared with what the state holds, whatever became of the
-text with which it began.
+Aggregates of a group are stored by position too: an edited SELECT list runs in the order of the state, recorded as
+aggregates over the columns of the inputs when the checkpoint begins and with each later query in its names.
 """
 
 from __future__ import annotations
@@ -58,10 +52,8 @@ if TYPE_CHECKING:
 class OrderedQuery:
     """A query whose aggregates come in the order of its state.
 
-    Attributes:
-        model: with the text that runs.
-        frame: the rows of that.
-        order: what its generation records; None: nothing in its state has an order.
+    `model`: with the text that runs. `frame`: the rows of that. `order`: what its generation records; None: nothing in
+    its state has an order.
     """
 
     model: Model
@@ -74,7 +66,7 @@ def in_order_of_state(
 ) -> OrderedQuery:
     """Return a query whose aggregates come in the order in which its state holds them.
 
-    `state`: that the query resumes; None: its state begins.
+    `state` None: it begins.
 
     Raises:
         StateError: `model-changed`: no order of the SELECT list gives that of the state, or that is not known.
@@ -180,10 +172,8 @@ def with_dedup_order(
 ) -> Model:
     """Return the model with the keys of each input in the order of its checkpoint, or in that of a new one.
 
-    `recorded_keys`: the keys that the generation has recorded, by the name that an input has now.
-    `renamed`: for each input the names that columns have now, by the earlier ones in lower case.
-
-    Raises StateError: `model-changed`: the order of the state is not known.
+    `recorded_keys`: by the name that an input has now. `renamed`: by input, the names of now by the earlier ones in
+    lower case. Raises StateError: `model-changed`: the order of the state is not known.
     """
     if not any(len(item.dedup) > 1 for item in model.inputs):
         return model
@@ -244,13 +234,9 @@ _PROGRESS_REPORTS = 100
 class StreamQuery:
     """The query of a streaming table.
 
-    Attributes:
-        run: with the sources of the model where its generation begins them.
-        model: with dedup keys and aggregates in the order of the state that it resumes.
-        place: the project's folder, with what the first build of the generation pinned.
-        files_from: files count from this time of theirs on, in milliseconds; None: all do.
-        events_from: events count from this time on, in milliseconds since 1970; None: all do.
-        order: of its state, to be recorded (see `state_order`); None: nothing in it has an order.
+    `run` has the sources where its generation begins them, `model` keys and aggregates in the order of the state.
+    `files_from` and `events_from` (milliseconds since 1970): files and events count from then on. `order`: to be
+    recorded; None: nothing has one.
     """
 
     run: Run

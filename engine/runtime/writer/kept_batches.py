@@ -1,8 +1,7 @@
 """Micro-batches with several outputs, kept until all of them are committed.
 
-Rows of one batch that go to two tables must come from one computation: a batch that is computed again after a crash
-between the commits may differ, if it reads a static side, the clock or random numbers, or keeps state. Such a batch is
-written to its generation's `batches/` before the first commit, and all outputs and replays are fed from there.
+A batch that is computed again after a crash between two commits may differ (a static side, the clock, random numbers,
+state). It is written to its generation's `batches/` first, and all outputs and replays are fed from there.
 """
 
 from __future__ import annotations
@@ -46,8 +45,8 @@ class StoredBatches:
     def store(self, frame: DataFrame, batch: int, counts: Mapping[str, int]) -> StoredBatch:
         """Write a batch, and read it from there; a kill in between leaves what `find` does not find.
 
-        `frame`: the rows; the caller caches them: a stateful step that is computed twice counts late rows twice.
-        `counts`: how many rows failed each expectation, by its name, those that were dropped among them.
+        The caller caches the frame: a stateful step that is computed twice counts late rows twice. `counts`: how many
+        rows failed each expectation, dropped ones included.
         """
         path = self._path(batch)
         store_of(self.folder).put(path.name + _COUNTS, as_json(counts))

@@ -1,17 +1,12 @@
 """The one writer of streaming tables: a foreachBatch function that marks every commit.
 
-A batch is computed (see `engine.runtime.sinks`), then what its execution saw decides whether it is committed: rows
-that fail an expectation with `fail` or records that must not be skipped end the model with nothing committed, and
-a batch without rows commits nothing. The order is deleted keys, quarantine, table, model.json, Spark's commit. After a
-crash in between the batch comes again, with the same id and rows; markers say what has been written. A batch whose
-marker is in the table is computed once more into Spark's `noop` sink: returning early would leave its state uncommitted
-and lose its watermark (STATE_STORE_COMMIT_VALIDATION_FAILED, measured).
+What the execution of a batch saw decides whether it is committed: rows that fail a `fail` expectation or records that
+must not be skipped end the model, and a batch without rows commits nothing. The order is deleted keys, quarantine,
+table, model.json, Spark's commit. After a crash the batch comes again, with the same id and rows; markers say what has
+been written. A batch whose marker is in the table is computed into Spark's `noop` sink: returning early would leave its
+state uncommitted and lose its watermark (STATE_STORE_COMMIT_VALIDATION_FAILED, measured).
 
-The offsets of a micro-batch: those that Spark computes it from, and those in its checkpoint, must be the same.
-
-The rules of a model's writer, in builds and in unit tests alike.
-
-Whether computing a query again over the same input gives the same rows.
+The offsets that Spark computes a batch from, and those in its checkpoint, must be the same.
 """
 
 from __future__ import annotations
@@ -46,10 +41,10 @@ if TYPE_CHECKING:
 
 
 def repeatable(model: Model) -> bool:
-    """Whether a micro-batch that is computed again has the same rows.
+    """Return whether a micro-batch that is computed again has the same rows.
 
-    A static side is read again, and what a stateful step gives may depend on the order of its rows: which of two
-    repeats a dedup keeps, the last digits of a sum.
+    Not with a static side, nor where a stateful step depends on the order of its rows (dedup, the last digits of a
+    sum).
     """
     all_streams = all(item.stream for item in model.inputs)
     return all_streams and not model.stateful and model.deterministic
@@ -97,9 +92,7 @@ _START_SECONDS = 60.0
 class WrittenBatch:
     """What became of a micro-batch.
 
-    Attributes:
-        metrics: as far as the writer knows them; bad records are by view.
-        replayed: it had been written before a crash.
+    `metrics`: as far as the writer knows them; bad records are by view. `replayed`: it had been written before a crash.
     """
 
     metrics: Metrics = field(default_factory=Metrics)
@@ -111,11 +104,9 @@ class WrittenBatch:
 class Rules:
     """What must be known of a batch before it is committed.
 
-    Attributes:
-        quarantine: where rows go that must not be lost; None: nothing goes there.
-        stored_batches: batches with several outputs that cannot be computed again; None: they can.
-        batch_fault: why a batch that was computed cannot be committed, because of its files; None: it can.
-        refresh: called after each batch, so that the next one sees static files as they are then.
+    `quarantine`: for rows that must not be lost. `stored_batches`: with several outputs that cannot be computed again.
+    `batch_fault`: why a computed batch cannot be committed, because of its files. `refresh` is called after each batch,
+    so that the next one sees static files as they are then.
     """
 
     watched_inputs: tuple[Watched, ...] = ()
@@ -130,17 +121,11 @@ class Rules:
 class BatchWriter:
     """Writes micro-batches; called by Spark, one batch at a time, in a thread of its own.
 
-    It is made with the table and the state of a generation, given to `foreachBatch`, and then told the query that
-    calls it: `writer.query.set_result(query)`. `reached=None, snapshots={}` is a table that no batch has reached.
-    Without `rules` nothing is rejected; without `output` rows are appended. See `output_of` for other ways.
-
-    Attributes:
-        markers: gives what a commit carries, by batch id.
-        reached: the newest batch whose marker is in the table at the start of the query.
-        snapshots: the snapshot of each batch in the table at the start; model.json may not have heard of the last.
-        base: the table's snapshot at the start; a generation that has written nothing yet commits onto it.
-        query: Spark's, as soon as it is started.
-        error: what went wrong in here; Spark wraps it beyond recognition.
+    Give it to `foreachBatch`, then tell it the query: `writer.query.set_result(query)`. Without `rules` nothing is
+    rejected; without `output` rows are appended. `markers` gives what a commit carries, by batch id. At the start of
+    the query, `reached` is the newest batch whose marker is in the table (None: none is), `snapshots` has that of each
+    batch, and `base` is the table's; a generation that has written nothing commits onto it. `error`: what went wrong in
+    here; Spark wraps it beyond recognition.
     """
 
     relation: str

@@ -1,11 +1,4 @@
-"""What a streaming query reports of its micro-batches, with what the writer knows of them.
-
-When the next window of a query will be written: the question everybody has after the first build.
-
-How much unread input a query has, and how much of it a micro-batch read, in units that are counted.
-
-Spark's names of the steps of a query that keep state, in plain words, and what its progress says they hold.
-"""
+"""What a streaming query reports of its micro-batches: progress, unread input, held state, the next window's close."""
 
 from __future__ import annotations
 

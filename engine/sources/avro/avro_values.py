@@ -1,14 +1,8 @@
-"""Avro values: how they are declared, their columns, and the decoding of records.
+"""Avro values: how they are declared, their columns, and the decoding of records; a format of `engine.sources.values`.
 
-    value_options      what `value: {format: avro, ...}` says
-    reader_schema      what is pinned with the registry before the first record
-    decode_frames      the decoding of frames; cast_columns: into the columns that are declared
-    unknown_schemas    the part of it that runs in Python
-    schema_resolution  values from their writer's schema into the reader's
-
-Schemas themselves are in `engine.sources.avro_schema`.
-
-The module is a format of values (see `engine.sources.values`).
+`reader_schema` has what is pinned with the registry before the first record, `decode_frames` the decoding,
+`schema_resolution` the way from the writer's schema into the reader's, and `unknown_schemas` the part that runs in
+Python.
 """
 
 from __future__ import annotations
@@ -119,11 +113,7 @@ def topics(spec: SourceSpec) -> Sequence[str]:
 
 
 def one_text(text: str, file: str) -> str:
-    """The one form of a schema file's text.
-
-    Raises:
-        ProjectError: `avro-schema`, at the place of the fault.
-    """
+    """The one form of a schema file's text. Raises ProjectError: `avro-schema`, at the place of the fault."""
     return to_json(read_schema(text, file))
 
 

@@ -1,9 +1,8 @@
 """Avro values as columns of a frame, each decoded by the schema that it was written with.
 
-Spark's from_avro knows one writer schema, given when the query is planned. So the ids that are known then are cases of
-one expression; records of other ids, which are rare, go through a Python worker that rewrites them into the reader's
-schema first. In its PERMISSIVE mode from_avro makes a row of NULLs of what it cannot decode, which could be a row as
-well; a field with a default that no writer has distinguishes the two.
+from_avro knows one writer schema, so known ids are cases of one expression; others, which are rare, go through a Python
+worker that rewrites them into the reader's schema. PERMISSIVE from_avro makes a row of NULLs of what it cannot decode:
+a field with a default that no writer has distinguishes that from such a row.
 """
 
 from __future__ import annotations

@@ -1,11 +1,8 @@
 """Rewriting a value from its writer's schema into the reader's, bytes to bytes.
 
-Avro values are positional: they mean something only together with the schema they were written with. The rules are
-those of schema resolution in the Avro specification, as Avro's Java library (1.12) applies them, with one addition:
-a value whose unit differs (timestamp-millis, timestamp-micros; the scale of a decimal) does not fit, where Java would
-take the plain number and be wrong by a factor. So Java is not asked to read what is written by such a schema.
-
-Nothing is decoded that need not be: a field that both sides have in the same form is found and copied.
+By the schema resolution of the Avro specification, as Avro's Java library (1.12) applies it, with one addition: a value
+whose unit differs (timestamp-millis, timestamp-micros; the scale of a decimal) does not fit, where Java would be wrong
+by a factor. A field that both sides have in the same form is found and copied, not decoded.
 """
 
 from __future__ import annotations
@@ -356,7 +353,7 @@ def _skip_both(first: Skip, second: Skip) -> Skip:
 
 
 def _blocks(item: Move, key: Skip | None) -> Move:
-    """A list or a map: blocks of items, each with their number (and size, if that is negative); 0 ends them."""
+    """Move a list or a map: blocks of items, each with their number (and size, if that is negative); 0 ends them."""
 
     def move(value: bytes, pos: int) -> tuple[bytes, int]:
         parts: list[bytes] = []

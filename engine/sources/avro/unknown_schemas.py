@@ -1,7 +1,6 @@
 """Records whose schema was not known when a query started: rewritten into the reader's schema, in Python workers.
 
-A worker keeps what it has learned of a registry as long as it lives. A registry that cannot be asked fails the batch:
-its records are as good as any other.
+A worker keeps what it has learned of a registry. A registry that cannot be asked fails the batch.
 """
 
 from __future__ import annotations
@@ -39,11 +38,7 @@ class Translator:
     _missing: dict[int, tuple[float, str]] = field(default_factory=dict)
 
     def translate(self, value: bytes) -> tuple[bytes | None, str | None]:
-        """The value in the reader's schema, or why there is none.
-
-        Raises:
-            SetupError: the registry cannot be asked.
-        """
+        """The value in the reader's schema, or why there is none. Raises SetupError: the registry cannot be asked."""
         schema_id = int.from_bytes(value[1:HEADER_BYTES])
         how = self._resolutions.get(schema_id) or self._ask(schema_id)
         if isinstance(how, str):

@@ -1,8 +1,7 @@
 """The columns that Spark gives a schema, without Spark: what its SchemaConverters does, in Spark 4.1.
 
-A union with null is a column that may be NULL; [int, long] is bigint and [float, double] is double; any other union
-is a struct with a field for each branch: member0, member1 and so on. time-millis and time-micros stay numbers, and
-so do nanoseconds; uuid is text.
+A union with null may be NULL; [int, long] is bigint, [float, double] double, any other union a struct (member0, ..).
+time-millis, time-micros and nanoseconds stay numbers; uuid is text.
 """
 
 from __future__ import annotations
@@ -86,11 +85,7 @@ def columns(schema: Schema) -> tuple[AvroColumn, ...]:
 
 
 def ddl(schema: Schema) -> str:
-    """The columns as Spark DDL.
-
-    Raises:
-        AvroError: Spark cannot have such columns.
-    """
+    """The columns as Spark DDL. Raises AvroError: Spark cannot have such columns."""
     return ", ".join(f"{quoted(column.name)} {column.type}" for column in columns(schema))
 
 

@@ -115,10 +115,7 @@ class Schema:
 
     @property
     def record(self) -> Record:
-        """The outermost record; a schema of another type is the one field `value` of a record.
-
-        Avro writes a record as its fields one after another, so that the bytes are the same.
-        """
+        """Return the outermost record; another type is the one field `value` of a record, with the same bytes."""
         root = self.follow(self.root)
         return root if isinstance(root, Record) else Record("value", (Field("value", root),))
 

@@ -27,11 +27,7 @@ _RANGES = {"int": 31, "long": 63}
 
 
 def default_bytes(schema: Schema, field: Field, path: Path = ()) -> bytes:
-    """A field's default as a value of its type.
-
-    Raises:
-        AvroError: it is none; `path` leads to the field.
-    """
+    """A field's default as a value of its type. Raises AvroError: it is none; `path` leads to the field."""
     try:
         return _encoded(schema, field.type, field.default[0])
     except (ValueError, OverflowError, RecursionError) as error:

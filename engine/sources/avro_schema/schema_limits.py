@@ -1,7 +1,6 @@
 """How large a schema may be once its named types are written out wherever they are used.
 
-Thirty records that each use the next one twice are a short text and a thousand million columns. Sizes are added up
-from the inner types to the outer ones, so that nothing is written out to be counted.
+Thirty records that use the next twice have 10^9 columns: sizes are added up from the inner types, without writing out.
 """
 
 from __future__ import annotations
@@ -24,11 +23,7 @@ class _Size:
 
 
 def check(schema: Schema) -> None:
-    """Make sure that a schema is of bearable size; a record inside itself counts once.
-
-    Raises:
-        AvroError: it is not.
-    """
+    """Make sure that a schema is of bearable size; a record inside itself counts once. Raises AvroError: it is not."""
     measured: dict[str, _Size] = {}
     # Those inside were defined before those around them.
     for name, type_ in schema.named_types.items():

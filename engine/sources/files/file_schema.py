@@ -1,10 +1,9 @@
 """Whether the schema that a Parquet or ORC file has of its own fits the declared one.
 
-Spark finds columns by name. One that a file lacks is NULL there, which is right for a column that came later and
-wrong for a file of another kind. Where types differ it mostly fails, and sometimes gives wrong values silently. All
-measured on Spark 4.1.4: Parquet's INT32 as tinyint wraps (300 gives 44), its DECIMAL as double loses the point
-(1.2345 gives 12345); ORC's text as int is NULL, its bigint as int NULL, its timestamp as timestamp_ntz another time.
-So only types that hold every value are let through.
+A missing column is NULL, right for one that came later and wrong for a file of another kind. Other types mostly fail,
+and sometimes give wrong values silently (measured on Spark 4.1.4: Parquet's INT32 as tinyint wraps, its DECIMAL as
+double loses the point; ORC's text or bigint as int is NULL, its timestamp as timestamp_ntz another time). So only types
+that hold every value are let through.
 """
 
 from __future__ import annotations
@@ -73,11 +72,7 @@ def is_in_files(spec: SourceSpec) -> bool:
 
 
 def check(session: SparkSession, spec: SourceSpec, place: Place) -> None:
-    """Check the files that a batch is about to read.
-
-    Raises:
-        RunError: `source-unreadable`.
-    """
+    """Check the files that a batch is about to read. Raises RunError: `source-unreadable`."""
     if not is_in_files(spec):
         return
     files = [(file.path or file.uri) for file in listed(session, spec, place)]

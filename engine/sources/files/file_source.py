@@ -1,9 +1,7 @@
-"""Files as sources: JSON lines, CSV, text, Parquet, ORC and Avro.
+"""Files as sources: JSON lines, CSV, text, Parquet, ORC and Avro; a stream reads each file once, by modification time.
 
-A stream reads each file once, in the order of modification times. Spark's file source silently skips files that
-are seven days older than the newest one it saw (option maxFileAge, measured); here no file is skipped by age unless
-`max_file_age` says so, and then they are counted. What is not a record as declared becomes a bad record: Spark's
-default would turn it into a row of NULLs.
+Spark silently skips files seven days older than the newest (maxFileAge, measured); here only `max_file_age` does, and
+they are counted. What is not a record as declared is a bad record, not a row of NULLs as by Spark's default.
 """
 
 from __future__ import annotations
@@ -167,11 +165,7 @@ def _options(spec: SourceSpec, *, stream: bool) -> dict[str, str]:
 
 
 def with_connection(spec: SourceSpec, place: Place) -> SourceSpec:
-    """The source with the options of its connection.
-
-    Raises:
-        ProjectError: `connection-settings`.
-    """
+    """The source with the options of its connection. Raises ProjectError: `connection-settings`."""
     return connected(spec, place, _OWN_OPTIONS)
 
 
@@ -195,14 +189,7 @@ def read_batch(session: SparkSession, spec: SourceSpec, place: Place) -> DataFra
 
 
 def read_files(session: SparkSession, spec: SourceSpec, place: Place, uris: Collection[str]) -> DataFrame:
-    """All rows of some of its files.
-
-    Args:
-        session: that reads.
-        spec: the source.
-        place: where sources are read.
-        uris: of the files, as Hadoop prints them.
-    """
+    """Return all rows of some of a source's files, given by URI as Hadoop prints them."""
     spec = with_connection(spec, place)
     reader = session.read.options(**_options(spec, stream=False))
     return file_formats.read(session, reader, spec, [local_paths.literally(uri) for uri in sorted(uris)], place)

@@ -43,13 +43,7 @@ def _parts(location: str) -> list[str]:
 
 
 def values_in(uris: Iterable[str], spec: SourceSpec, place: Place) -> Mapping[str, list[str | None]]:
-    """The values in names of folders, by column; None is NULL.
-
-    Args:
-        uris: of files, as Hadoop prints them.
-        spec: their source.
-        place: where it is read.
-    """
+    """Return the values in names of folders of files (URIs as Hadoop prints them), by column; None is NULL."""
     above, _ = depths(spec, place)
     values: dict[str, list[str | None]] = {}
     for folder in dict.fromkeys(uri.rpartition("/")[0] for uri in uris):

@@ -88,10 +88,7 @@ def times_now(uris: Collection[str], specs: Iterable[SourceSpec], place: Place) 
 
 
 def for_spark(spec: SourceSpec, place: Place) -> str:
-    """The path for Spark's reader: patterns stay, but what is meant by its letter is not taken for one.
-
-    Hadoop takes a path as it is, not as a URI: `%20` would be a file's name.
-    """
+    """Return the path for Spark's reader: a path, not a URI, so that `%20` stays a file's name; patterns stay."""
     path = str(spec.settings.get("path", ""))
     if is_uri(path):
         return path
@@ -107,11 +104,7 @@ def exactly(path: Path) -> str:
 
 
 def listed(session: SparkSession, spec: SourceSpec, place: Place) -> list[Listed]:
-    """The files that a batch would read now, in the order of their names.
-
-    Raises:
-        SetupError: as `listed_here`.
-    """
+    """The files that a batch would read now, in the order of their names. Raises SetupError: as `listed_here`."""
     listed_files = listed_here(spec, place)
     if listed_files is not None:
         return listed_files

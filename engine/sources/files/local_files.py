@@ -1,10 +1,9 @@
 """The files below a folder of this machine, as Spark finds them, and those that no source may have.
 
-Spark follows every link without a word: a link to its own folder is read 40 times over, until the
-system stops (measured), one to a file beside it twice. Devices, named pipes and sockets are empty to it. A name with
-a colon cannot be opened, because the name of its checksum would be a URI; and a pattern (`landing/*.json`) is an error
-as soon as a name with a colon is among those that it is compared with, or is one of the folders above. A name that is
-not UTF-8 is skipped without a word.
+Spark follows every link: one to its own folder is read 40 times over, until the system stops (measured), one to a file
+beside it twice. Devices, named pipes and sockets are empty to it. A name with a colon cannot be opened (the name of its
+checksum would be a URI), and is an error among or above the names that a pattern is compared with. A name that is not
+UTF-8 is skipped without a word.
 """
 
 from __future__ import annotations
@@ -69,11 +68,7 @@ def check_colon(source: str, path: Path, location: str) -> None:
 
 
 def check_pattern(source: str, top: Path, parts: Sequence[str]) -> None:
-    """Check the names that a pattern is compared with.
-
-    Raises:
-        SetupError: `source-path`, one of them has a colon.
-    """
+    """Check the names that a pattern is compared with. Raises SetupError: `source-path`, one of them has a colon."""
     folders, colon_paths = [str(top)], list[str]()
     for part in parts:
         fits = local_paths.names_of_pattern(part).fullmatch

@@ -1,10 +1,5 @@
 """Iceberg tables as sources: foreign ones, and those of other projects, in the target's catalog.
 
-    iceberg_options   keys, options and their faults
-    snapshot_history  where a stream of a table begins, from its snapshots
-    stream_reader     reading a table as a stream, with the seed before it
-    column_changes    how its columns differ from those that a stream began with
-
 What a stream has read of a table is compared in `plan.tables.upstream_tables`, for models and sources alike.
 """
 
@@ -75,11 +70,7 @@ def table_parts(spec: SourceSpec, place: Place) -> tuple[str, str, str]:
 
 
 def facts(spec: SourceSpec, place: Place) -> TableFacts:
-    """The table as it is.
-
-    Raises:
-        SetupError: `source-table`, there is none; `catalog-unusable`.
-    """
+    """The table as it is. Raises SetupError: `source-table`, there is none; `catalog-unusable`."""
     table = _lake(place).table(*table_parts(spec, place)[1:])
     if table is None:
         raise _missing(spec, place)
@@ -101,11 +92,7 @@ def _missing(spec: SourceSpec, place: Place) -> SetupError:
 
 
 def check(spec: SourceSpec, place: Place) -> None:
-    """Make sure that the table exists.
-
-    Raises:
-        SetupError: `source-table`; `catalog-unusable`.
-    """
+    """Make sure that the table exists. Raises SetupError: `source-table`; `catalog-unusable`."""
     facts(spec, place)
 
 
@@ -114,11 +101,7 @@ def position(_: SparkSession, spec: SourceSpec, place: Place) -> dict[str, Any]:
 
 
 def columns_now(spec: SourceSpec, place: Place) -> tuple[TableColumn, ...]:
-    """The columns of the table, without a JVM.
-
-    Raises:
-        SetupError: `source-table`; `catalog-unusable`.
-    """
+    """The columns of the table, without a JVM. Raises SetupError: `source-table`; `catalog-unusable`."""
     columns = _lake(place).columns(*table_parts(spec, place)[1:])
     if columns is None:
         raise _missing(spec, place)
@@ -219,13 +202,10 @@ def _holds(declared_type: Any, table_type: Any) -> bool:
 def resume(
     _: SparkSession, spec: SourceSpec, place: Place, stored_facts: Mapping[str, Any], __: Sequence[Mapping[str, Any]]
 ) -> Resumption:
-    """Compare the columns of an undeclared table with those that were there at the last start.
-
-    A new column is not an error: the query reads it, or not. A column that was dropped or has another type would be
-    written as NULL, or break the write.
+    """Compare the columns of an undeclared table with those that were there at the last start; new ones are fine.
 
     Raises:
-        StateError: `source-columns` with each difference; nothing was read.
+        StateError: `source-columns` with each dropped column and other type; nothing was read.
     """
     if spec.schema:
         return Resumption()

@@ -1,12 +1,8 @@
-"""Where a stream of an Iceberg table begins, from the snapshots that the table still knows.
+"""Where a stream of an Iceberg table begins, from the snapshots that the table still knows, and how it is read.
 
-Iceberg's own stream begins with the oldest snapshot that is left, so a reader that comes after a compaction and an
-expiry silently misses rows (5 rows, 1 read, or none; measured, Iceberg 1.12.0). Asked to begin from a time, it takes
-the oldest commit of that time or later; among commits of one millisecond it takes the newest.
-
-Reading an Iceberg table as a stream, with the rows of its seed before it.
-
-The columns of a table against those that a stream of it began with.
+Iceberg's own stream begins with the oldest snapshot that is left, so that after a compaction and an expiry a reader
+silently misses rows (measured, Iceberg 1.12.0). Asked to begin from a time, it takes the oldest commit of that time or
+later; among commits of one millisecond the newest.
 """
 
 from __future__ import annotations
@@ -133,16 +129,11 @@ def table_stream(
     skip_deletes: bool = False,
     options: Mapping[str, str] | None = None,
 ) -> DataFrame:
-    """The rows of each commit of a table; a micro-batch takes whole commits, all unread ones.
+    """Return the rows of each commit of a table; a micro-batch takes whole commits, all unread ones.
 
-    Args:
-        session: that reads.
-        name: of the table, with its catalog.
-        start: where the stream begins; None: with the first commit that the table knows.
-        has_begun: the checkpoint is in the table. The time to begin from is left out then, because Iceberg measures
-            the newest commit against it also when it continues (iceberg#10156).
-        skip_deletes: snapshots that only delete are skipped.
-        options: of Iceberg's reader.
+    `start` None: with the first commit that the table knows. `has_begun`: the checkpoint is in the table, and the time
+    to begin from is left out, as Iceberg measures the newest commit against it also when it continues (iceberg#10156).
+    `skip_deletes`: snapshots that only delete are skipped.
     """
     reader_options = dict(options or {})
     if start is not None and start.at is not None and not has_begun:
@@ -171,14 +162,7 @@ def _like(seed: DataFrame, frame: DataFrame) -> DataFrame:
 
 
 def changed_columns(table: str, reader: str, before: Mapping[str, str], now: Mapping[str, str]) -> Diagnostic | None:
-    """Return how the columns of a table differ from those at the last start of a stream; None: all are there.
-
-    Args:
-        table: its full name.
-        reader: name of the model.
-        before: the columns at the last start, with their types.
-        now: those that there are.
-    """
+    """Return how a table's columns (with types) differ from those at a stream's last start; None: all are there."""
     wrong = [
         f"{name} {type_}: " + (f"is {now[name]} now" if name in now else "is gone")
         for name, type_ in before.items()

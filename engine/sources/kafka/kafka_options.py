@@ -139,7 +139,6 @@ def starting_offsets(spec: SourceSpec) -> str | Offsets:
 
 
 def _offsets(settings: Mapping[str, Any]) -> str | Offsets | None:
-    """None if they cannot be read."""
     value = settings.get("starting_offsets")
     if value is None or isinstance(value, str):
         return None if value is not None and value not in _WORDS else value or "earliest"

@@ -171,11 +171,7 @@ class Questions:
     failed: bool = False
 
     def wait_for(self, future: Future[Any]) -> Any:
-        """The answer of a call.
-
-        Raises:
-            TimeoutError: there is none in time, or there will be none.
-        """
+        """The answer of a call. Raises TimeoutError: there is none in time, or there will be none."""
         deadline = time.monotonic() + _PATIENCE_SECONDS + 1
         while not future.done():
             if self.rejected or time.monotonic() > deadline:

@@ -1,7 +1,4 @@
-"""Why brokers reject a connection: what the client's exceptions say, as one error with its fix.
-
-The client wraps the reason in general words ("SSL handshake failed"), so that the whole chain of causes is looked at.
-"""
+"""Why brokers reject a connection, as one error with its fix: the reason is in the client's whole chain of causes."""
 
 from __future__ import annotations
 

@@ -203,12 +203,7 @@ SAMPLE = 1000
 
 
 def newest(spec: SourceSpec, position: Mapping[str, Mapping[str, Any]]) -> SourceSpec:
-    """The source from its newest records on.
-
-    Args:
-        spec: as it is declared.
-        position: by topic, the first and the end offset of each partition, and the topic's id.
-    """
+    """Return the source from its newest records on; `position` has first and end offsets, and the id, by topic."""
     starts: dict[str, dict[str, int]] = {}
     for topic, spans in position.items():
         partitions = {key: value for key, value in spans.items() if key != "id"}

@@ -1,9 +1,6 @@
-"""Where topics begin and end, asked without Java, and what a stream has not read of them.
+"""Where topics begin and end, asked without Java, what a stream has not read of them, and waiting for more.
 
-Waits for records behind the ends of topics: a broker answers a consumer's fetch as soon as there is one.
-
-Nothing of the records is used. A partition to which more comes than is looked at is taken up again at its end, so that
-its records are not all read twice.
+Nothing of the records is used. A partition with more than is looked at is taken up again at its end.
 """
 
 from __future__ import annotations
@@ -192,11 +189,7 @@ def _assigned_offsets(spec: SourceSpec, cluster_offsets: ClusterOffsets) -> Clus
 def resumption(
     spec: SourceSpec, stored_facts: Mapping[str, Any], offsets: Sequence[Mapping[str, Any]], now: ClusterOffsets
 ) -> Resumption:
-    """Decide whether a stream can resume, without Java.
-
-    Raises:
-        StateError: as a build would.
-    """
+    """Decide whether a stream can resume, without Java. Raises StateError: as a build would."""
     stands = [stand for offset in offsets if (stand := stand_of(offset)) is not None]
     return topic_check.resume(spec, _Asked(now), topics_of(now), stored_facts, stands)
 

@@ -1,14 +1,6 @@
-"""Kafka topics as sources.
+"""Kafka topics as sources; `kafka_options` has the keys of a declaration, `connection` the settings of the target.
 
-    connection      settings of the target, the client's options, whether somebody answers
-    kafka_options   the keys of a declaration
-    cluster         topics, ids and offsets, asked in Spark's JVM; topic_offsets: the same without Java
-    topic_check     whether a stream can continue where it is
-    arrivals        waits for records behind the ends of topics
-    unread_times    when the oldest unread records were written
-    record_samples  the newest records, and the columns that are seen in some
-
-Transactions that were aborted are never seen (isolation.level is read_committed unless the source says otherwise).
+Aborted transactions are never seen (isolation.level is read_committed unless the source says otherwise).
 """
 
 from __future__ import annotations
@@ -146,10 +138,7 @@ def position(session: SparkSession, spec: SourceSpec, place: Place) -> dict[str,
 
 
 def until_now(session: SparkSession, spec: SourceSpec, place: Place) -> SourceSpec:
-    """The source with its end: however often it is read in full, it ends where its partitions end now.
-
-    Where a stream would begin behind the newest record, all that is there is read.
-    """
+    """Return the source with its end, where its partitions end now; one that would begin there is read in full."""
     at = position(session, spec, place)
     ends = {name: {p: offsets[1] for p, offsets in partitions.items() if p != "id"} for name, partitions in at.items()}
     return replace(spec, settings={**spec.settings, **_retained(spec), ENDS: ends})

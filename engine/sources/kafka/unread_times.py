@@ -46,11 +46,8 @@ class UnreadTimes:
     ) -> dict[Partition, float]:
         """Return when the oldest unread record of each partition was written, in seconds since 1970.
 
-        Partitions without unread records are omitted, and those of which the time is not known: the broker does not
-        answer, the records have no timestamps, or nothing but marks of transactions is left.
-
-        Raises:
-            ProjectError, SetupError: the connection is not valid.
+        Omitted: nothing is unread, the broker does not answer, there are no timestamps, or only marks of transactions.
+        Raises ProjectError, SetupError: the connection is not valid.
         """
         connection, level = str(spec.settings["connection"]), client_of(spec)[ISOLATION]
         records = {

@@ -1,9 +1,7 @@
-"""JSON objects as columns: the one reader of values in Kafka and of lines in files.
+"""JSON objects as columns: the one reader of values in Kafka and of lines in files, whichever columns are used.
 
-Spark's own readers turn what they cannot read into NULLs or other values, and they let pass (all measured): text after
-the object, even a second object; an array, as several rows; `null`; an object with no value for any declared column. So
-records are read by a reader of our own (`JsonRecords.java`), which has Spark's options. Reading does not depend on the
-columns that a query uses.
+Spark's own readers let pass (all measured): text after the object, an array, as several rows; `null`; an object with no
+value for any declared column. So a reader of our own (`JsonRecords.java`) has Spark's options.
 """
 
 from __future__ import annotations
@@ -74,14 +72,7 @@ def decode(frame: DataFrame, spec: SourceSpec, value: Mapping[str, Any], _: Plac
 def objects(
     frame: DataFrame, spec: SourceSpec, options: Mapping[str, str], folders: tuple[int, int] | None = None
 ) -> DataFrame:
-    """Columns, `_metadata` and `__bad` from `__raw` and `_metadata`.
-
-    Args:
-        frame: the records.
-        spec: the source.
-        options: of Spark's JSON reader, of those in OPTIONS.
-        folders: of files, the depths of `folder_columns`.
-    """
+    """Return columns, `_metadata` and `__bad` from `__raw` and `_metadata`; options are of Spark's JSON reader."""
     from pyspark.sql import functions as f
 
     session: Any = frame.sparkSession

@@ -1,8 +1,8 @@
 """The lexemes of a text, where Spark's lexer has them (SqlBaseLexer.g4, 4.1).
 
-Its rules that other databases do not have: a backslash at the end of a `--` comment continues it on the next line,
-`/*+` begins a hint anywhere but inside a comment, a comment in a comment nests, `*/` is one sign everywhere, a word may
-begin with a digit, and `>>` is two signs behind `array`, `map` or `struct` until each has met its `>`.
+Peculiar to it: a backslash at the end of a `--` comment continues it, `/*+` begins a hint anywhere but in a comment,
+comments nest, `*/` is one sign everywhere, a word may begin with a digit, and `>>` is two signs behind `array`, `map`
+or `struct` until each has met its `>`.
 """
 
 from __future__ import annotations

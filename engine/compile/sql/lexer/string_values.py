@@ -41,7 +41,6 @@ def _of_code_point(number: int) -> str:
 
 
 def _joined_surrogates(text: str) -> str:
-    """Java's characters as code points."""
     return _SURROGATES.sub(lambda match: _code_point(*match.groups()), text)
 
 

@@ -1,7 +1,7 @@
-"""Spark's lexemes as the tokens that sqlglot's parser reads.
+"""Spark's lexemes as the tokens that sqlglot's parser reads; comments are left out.
 
-A token is one lexeme, but: `GROUP BY` and its like are one token, `x'1F'` is, and so is a hint with all that is in it;
-a number with a suffix is three (`1 :: BIGINT`), a shift is two. Comments are left out.
+`GROUP BY` and its like, `x'1F'`, and a hint with all that is in it are one token; a number with a suffix is three (`1
+:: BIGINT`), a shift two.
 """
 
 from __future__ import annotations

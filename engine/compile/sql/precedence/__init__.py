@@ -1,7 +1,6 @@
-"""Spark's precedence of operators, which sqlglot's parser does not have.
+"""Spark's precedence of operators (SqlBaseParser.g4), which sqlglot's parser does not have.
 
-In Spark's grammar (SqlBaseParser.g4, `valueExpression` and `booleanExpression`) `&` binds tighter than `^` and that
-tighter than `|`, shifts bind tighter than all three, `||` is on the level of `+`, all comparisons are on one level,
-and a predicate (IS, IN, LIKE, BETWEEN, ..) applies to everything to its left, comparisons included. sqlglot's tree
-has the operands in the order of the text, so that a chain of operators is taken apart and put together again.
+`&` binds tighter than `^` and that than `|`, shifts bind tighter than all three, `||` is on the level of `+`, all
+comparisons are on one level, and a predicate (IS, IN, LIKE, ..) applies to everything to its left. sqlglot's tree keeps
+the operands in order, so chains are regrouped.
 """

@@ -33,12 +33,7 @@ MARK = "|>"
 
 
 def side_by_side(tokens: Sequence[Token], inside: Callable[[list[Item]], list[Token]]) -> list[Item]:
-    """The tokens, those in brackets together.
-
-    Args:
-        tokens: of a query.
-        inside: what becomes of what is in brackets.
-    """
+    """Group the tokens of a query by brackets; `inside` says what becomes of what is in them."""
     stack: list[list[Item]] = [[]]
     opened: list[Token] = []
     for token in tokens:
@@ -60,14 +55,8 @@ def side_by_side(tokens: Sequence[Token], inside: Callable[[list[Item]], list[To
 class PipeQuery:
     """What comes out of the steps until here.
 
-    Attributes:
-        base: what is behind FROM.
-        sign: of the step.
-        whole: the query, if all of it is in brackets behind FROM.
-        where: the condition.
-        name: of the only relation.
-        alone: FROM has one relation.
-        result: the whole ends with ORDER BY, LIMIT or the like.
+    `base` is what is behind FROM; `whole` the query, if all of it is in brackets there. `sign` is of the step, `name`
+    of the only relation; `alone`: FROM has one relation. `result`: the whole ends with ORDER BY, LIMIT or the like.
     """
 
     base: list[Token]
@@ -80,7 +69,6 @@ class PipeQuery:
 
 
 def with_step(query: PipeQuery, step: list[Item]) -> PipeQuery:
-    """A query with one step more."""
     if not step:
         return query
     apply_step = _BY_KIND.get(kind_of(step[0])) or _BY_WORD.get(step[0][0].text.upper())
@@ -153,7 +141,6 @@ def _with_join(query: PipeQuery, step: list[Item]) -> PipeQuery:
 
 
 def _with_alias(query: PipeQuery, step: list[Item]) -> PipeQuery:
-    """AS: a relation has another name."""
     _, *names = step
     if [len(name) for name in names] != [1]:
         raise _unread(step[0][0])
@@ -250,7 +237,6 @@ def _column_by_number(query: PipeQuery, key: list[Item]) -> Item:
 
 
 def _without_alias(key: list[Item]) -> list[Item]:
-    """A key without its alias."""
     if len(key) > 1 and kind_of(key[-2]) is _T.ALIAS:
         return key[:-2]
     if len(key) > 1 and kind_of(key[-1]) in NAMES and key[-2][-1].token_type in _VALUES:
@@ -301,7 +287,6 @@ def _relation_name(token: Token) -> str:
 
 
 def tokens_of_items(items: list[Item]) -> list[Token]:
-    """The tokens of items."""
     return list(chain.from_iterable(items))
 
 

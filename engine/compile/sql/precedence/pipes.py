@@ -1,9 +1,8 @@
 """Pipes (`FROM t |> WHERE a > 1 |> SELECT b`) as the nested SELECTs that Spark makes of them.
 
-sqlglot reads pipes, too, but merges steps whose order counts: `|> LIMIT 5 |> WHERE a > 1` is `WHERE a > 1 LIMIT 5` to
-it, and it has no SET, OFFSET or UNION of a SELECT. So its parser sees none: they are written out in the tokens, by
-Spark's grammar (SqlBaseParser.g4: operatorPipeRightSide) and AstBuilder.visitOperatorPipeRightSide. A word that is put
-in has the place of the sign `|>` in the text.
+sqlglot merges steps whose order counts and lacks some, so that its parser sees none: they are written out in the tokens
+(SqlBaseParser.g4: operatorPipeRightSide, AstBuilder.visitOperatorPipeRightSide). A word that is put in has the place of
+its sign `|>`.
 """
 
 from __future__ import annotations
@@ -37,11 +36,7 @@ SET = "set"
 
 
 def without_pipes(tokens: list[Token], text: str) -> list[Token]:
-    """The tokens of nested SELECTs in place of those of pipes.
-
-    Args:
-        tokens: of a statement.
-        text: that they are of.
+    """Return the tokens of nested SELECTs in place of those of pipes.
 
     Raises:
         ParseError: a step is none of Spark's, or groups by the number of a column.
@@ -50,12 +45,7 @@ def without_pipes(tokens: list[Token], text: str) -> list[Token]:
 
 
 def with_relation_names(tree: exp.Expr, text: str) -> exp.Expr:
-    """A tree whose relations in brackets have the names that they had before a step put them there.
-
-    Args:
-        tree: of the tokens.
-        text: that they are of.
-    """
+    """Return a tree whose relations in brackets have the names that they had before a step put them there."""
     for node in tree.find_all(exp.Identifier, exp.Star):
         if isinstance(node, exp.Star):
             node.meta[SET] = bool(node.args.get("replace")) and text[node.meta["start"]] == "|"

@@ -1,7 +1,6 @@
-"""What Spark reads as a query and sqlglot does not: `TABLE t` and `VALUES ..`.
+"""What Spark reads as a query and sqlglot does not: `TABLE t` and `VALUES ..`, written as SELECTs with their places.
 
-Each becomes the SELECT that Spark makes of it (AstBuilder: visitTable, visitInlineTable). A word that is put in has the
-place of the one that it is put in for.
+As AstBuilder has it: visitTable, visitInlineTable.
 """
 
 from __future__ import annotations
@@ -14,12 +13,7 @@ _SETS = {TokenType.UNION, TokenType.EXCEPT, TokenType.INTERSECT}
 
 
 def with_selects(tokens: list[Token], text: str) -> list[Token]:
-    """The tokens with a SELECT in place of what sqlglot does not read.
-
-    Args:
-        tokens: of a statement.
-        text: that they are of.
-    """
+    """Return the tokens with a SELECT in place of what sqlglot does not read."""
     lower = text.lower()
     if "table" not in lower and "values" not in lower:
         return tokens

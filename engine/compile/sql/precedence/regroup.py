@@ -40,7 +40,6 @@ class _Operator:
         return LEVELS.get(type(self.node), 0)
 
     def with_operands(self, **operands: exp.Expr) -> exp.Expr:
-        """The node with new operands."""
         if isinstance(self.node, exp.Distance):
             return exp.Anonymous(this=_SHIFT, expressions=list(operands.values()))
         other_arguments = {key: value for key, value in self.node.args.items() if key not in operand_keys(self.node)}
@@ -133,11 +132,7 @@ class _Chain:
         self._at = 0
 
     def predicated(self) -> exp.Expr:
-        """A value and at most one predicate.
-
-        Raises:
-            ParseError: an operator follows a predicate, which Spark does not read without brackets.
-        """
+        """Return a value and at most one predicate; raise ParseError if an operator follows without brackets."""
         result = self._value(COMPARISON)
         operator = self._next()
         if isinstance(operator, _Operator):

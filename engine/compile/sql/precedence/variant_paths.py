@@ -1,7 +1,4 @@
-"""Paths into a VARIANT, `v:item[0].name`: sqlglot's Spark has no such operator, and reads `v['item'][0].name`.
-
-Spark's SemiStructuredExtract. The key keeps its place, by which the text shows that it is not `v['item']`.
-"""
+"""Paths into a VARIANT, `v:item[0].name` (SemiStructuredExtract), which sqlglot reads as `v['item'][0].name`."""
 
 from __future__ import annotations
 

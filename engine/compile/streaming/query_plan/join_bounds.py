@@ -1,9 +1,8 @@
 """Time bounds of joins of streams: which rows of a side leave the state, and when.
 
-Spark's operator (StreamingSymmetricHashJoinHelper) drops the rows of both sides by the event time where it is one of
-the equalities. Otherwise it drops those of a side that has a watermark by each comparison from which its
-StreamingJoinHelper can compute a time; the check before the start does not ask whether that side has one.
-`StreamJoins.java` hides the comparisons that say something else from it: what is left are those of `releases`.
+StreamingSymmetricHashJoinHelper drops the rows of both sides by the event time where it is one of the equalities;
+otherwise those of a watermarked side by each comparison from which StreamingJoinHelper can compute a time.
+`StreamJoins.java` hides the comparisons that say something else: what is left are those of `releases`.
 """
 
 from __future__ import annotations
@@ -18,12 +17,8 @@ from engine.compile.streaming.query_plan.logical_plan import Condition, Join, Lo
 class Bound(Struct, frozen=True):
     """A comparison that Spark solves for a column of one side.
 
-    Attributes:
-        condition: the comparison.
-        own: the column.
-        other: the column of the other side; None: it is compared with a constant.
-        rounded: times are compared without a part of their seconds.
-        repeated: a summand is there twice, which Spark counts once.
+    `own` is the column, `other` that of the other side; None: a constant. `rounded`: times are compared without a part
+    of their seconds. `repeated`: a summand is there twice, which Spark counts once.
     """
 
     condition: Condition
@@ -51,10 +46,7 @@ def separates(join: Join, condition: Condition) -> bool:
 
 
 def event_time_equality(join: Join) -> bool:
-    """Whether a watermarked column is one of the equality keys.
-
-    `<=>` does not count: Spark wraps its sides.
-    """
+    """Return whether a watermarked column is one of the equality keys; not by `<=>`, whose sides Spark wraps."""
     return any(any(map(_has_watermark, _sides(pair))) for pair in equalities(join) if not pair.shared)
 
 
@@ -78,10 +70,7 @@ def equalities(join: Join) -> list[Condition]:
 
 
 def bounds_state(side: LogicalPlan, by: LogicalPlan, conditions: tuple[Condition, ...]) -> bool:
-    """Whether a condition bounds a column of one side from below by the watermark of the other.
-
-    So Spark's check before the start has it. A bound by constants counts too.
-    """
+    """Return whether one side's watermark bounds a column of the other, as Spark's check has it: also by constants."""
     if not any(column.watermark for column in by.columns):
         return False
     return any(bound.other is None or bound.other.watermark for bound in bounds(side, conditions))

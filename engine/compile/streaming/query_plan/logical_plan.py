@@ -1,10 +1,9 @@
 """The algebra that the rules look at: Spark's logical plan, as far as streaming depends on it.
 
-The binder makes these records while it reads a query. A column keeps its id while it is passed on unchanged, and gets
-a new one where an expression or an alias makes a new column: Spark decides by such ids whether two event-time columns
-are the same. What a column is marked with (watermark, window) is handed on by aliases and lost by expressions.
+A column keeps its id while it is passed on unchanged, and gets a new one from an expression or alias: by such ids Spark
+decides whether two event-time columns are the same. Aliases hand marks (watermark, window) on, expressions lose them.
 
-A query makes some hundred of these records; as dataclasses they took a tenth of the time of a compilation.
+Not dataclasses: those took a tenth of the time of a compilation.
 """
 
 from __future__ import annotations
@@ -20,16 +19,10 @@ NO_IDS: frozenset[int] = frozenset()
 class PlanColumn(Struct, frozen=True):
     """A column of a relation.
 
-    Attributes:
-        id: what Spark calls the expression id.
-        name: in lower case.
-        type: Spark's name for it in lower case; empty if it is not known.
-        watermark: carries the event time of a watermark.
-        window: "tumbling", "sliding" or "session" for the struct that such a function makes.
-        copy_of: id of the column that this is another name of; 0 if it is none.
-        fields: of a struct that the query built, as far as they carry marks.
-        watermark_lost_at: the expression that made this column of a watermarked one and dropped the watermark.
-        is_certain: whether the relation is known to have it.
+    `id` is Spark's expression id; `name` and `type` (empty: not known) are in lower case. `window`: tumbling, sliding
+    or session for the struct that such a function makes. `copy_of`: id of the column that this is another name of, or
+    0. `fields`: of a struct that the query built, as far as they carry marks. `watermark_lost_at`: the expression that
+    dropped the watermark.
     """
 
     id: int
@@ -44,13 +37,9 @@ class PlanColumn(Struct, frozen=True):
 
 
 class Term(Struct, frozen=True):
-    """A summand of a time expression: its sign, and the column, or None for a constant.
+    """A summand of a time expression: its sign, and the column, or None for a constant of some seconds.
 
-    Attributes:
-        negative: it is subtracted.
-        column: that it is.
-        seconds: the length of a constant.
-        rounded: the column is cast to a type that drops a part of the second.
+    `rounded`: the column is cast to a type that drops a part of the second.
     """
 
     negative: bool
@@ -62,11 +51,8 @@ class Term(Struct, frozen=True):
 class Side(Struct, frozen=True):
     """One side of a comparison.
 
-    Attributes:
-        refs: ids of the columns it uses.
-        column: the column it is, if it is one and nothing else.
-        terms: the summands of a sum of times and intervals; None if it is something else.
-        type: Spark's name for its type, or empty.
+    `refs`: ids of the columns it uses; `column`: the one it is, if nothing else; `terms`: the summands of a sum of
+    times and intervals, or None.
     """
 
     refs: frozenset[int]
@@ -144,13 +130,7 @@ def too_many_columns() -> PlanTooLargeError:
 class LogicalPlan(Struct, frozen=True, kw_only=True):
     """A step of a query.
 
-    Attributes:
-        node: where it is in the SQL.
-        columns: what it gives.
-        children: what it reads.
-        uses: columns of the children that it needs itself.
-        open: it may have columns that nobody knows.
-        streaming: reads a stream.
+    `uses` are columns of the children that it needs itself; `open`: it may have columns that nobody knows.
     """
 
     node: TreeNode
@@ -168,7 +148,6 @@ class LogicalPlan(Struct, frozen=True, kw_only=True):
 
     @property
     def ids(self) -> frozenset[int]:
-        """Those of its columns."""
         return frozenset(column.id for column in self.columns)
 
     @property
@@ -207,14 +186,9 @@ class Projection(LogicalPlan, frozen=True, kw_only=True):
 class Aggregate(LogicalPlan, frozen=True, kw_only=True):
     """GROUP BY, and aggregates without one.
 
-    Attributes:
-        keys: of the groups.
-        sources: what the columns are made of.
-        distinct: its DISTINCT aggregates.
-        collects: its aggregates that grow with the group.
-        calls: whether it has aggregates at all.
-        results: the columns that hold them.
-        repeats: whether one of them is another value where rows repeat.
+    `sources`: what the columns are made of. `distinct`, `collects`: its aggregates that are DISTINCT, or grow with the
+    group. `calls`: it has any. `results`: the columns that hold them. `repeats`: one is another value where rows
+    repeat.
     """
 
     keys: tuple[Key, ...] = ()
@@ -239,12 +213,10 @@ class Join(LogicalPlan, frozen=True, kw_only=True):
 
     @property
     def left_side(self) -> LogicalPlan:
-        """The left side."""
         return self.children[0]
 
     @property
     def right_side(self) -> LogicalPlan:
-        """The right side."""
         return self.children[1]
 
 
@@ -318,12 +290,7 @@ def executed_children(plan: LogicalPlan) -> tuple[LogicalPlan, ...]:
 
 
 def count_steps(plan: LogicalPlan, counted: dict[int, int] | None = None) -> int:
-    """How many steps a query has when it runs; a CTE counts as often as it is read.
-
-    Args:
-        plan: the query.
-        counted: the numbers of the plans that were counted, by identity.
-    """
+    """Return how many steps a query has when it runs; a CTE counts as often as it is read."""
     counted = {} if counted is None else counted
     if id(plan) not in counted:
         counted[id(plan)] = 1 + sum(count_steps(below, counted) for below in executed_children(plan))
@@ -331,7 +298,6 @@ def count_steps(plan: LogicalPlan, counted: dict[int, int] | None = None) -> int
 
 
 def copy_of_column(column: PlanColumn, number: int, name: str | None = None) -> PlanColumn:
-    """The same value as a new column."""
     return replace(column, id=number, name=column.name if name is None else name, copy_of=column.id)
 
 
@@ -344,9 +310,9 @@ def in_place(plan: Ref) -> LogicalPlan:
 
 
 def groups_by_outer(plan: LogicalPlan, outer: frozenset[int], *, scalar: bool) -> bool:
-    """Whether Spark computes a correlated subquery by an aggregate over the outer rows.
+    """Return whether Spark computes a correlated subquery by an aggregate over the outer rows.
 
-    It does if the subquery aggregates; only a scalar one that equalities alone tie to the outer row is joined.
+    Not if it aggregates nothing, or is scalar and tied by equalities alone: that one is joined.
     """
     steps = walk(plan)
     if not any(isinstance(step, (Aggregate, Distinct)) for step in steps):

@@ -1,8 +1,7 @@
 """The plan as it runs: what Spark's optimiser does to it, as far as verdicts depend on it.
 
-Some faults appear only in the plan that runs. There CTEs are where they are read, filters have moved into
-joins, outer joins whose NULL rows a filter removes are inner joins, inner joins are ordered so that each has a
-condition, and columns that nobody needs are gone.
+CTEs are where they are read, filters have moved into joins, outer joins whose NULL rows a filter removes are inner
+joins, inner joins are ordered so that each has a condition, and unneeded columns are gone.
 """
 
 from __future__ import annotations
@@ -45,7 +44,6 @@ _Conditions = tuple[Condition, ...]
 
 
 def as_it_runs(plan: LogicalPlan) -> LogicalPlan:
-    """The plan that runs."""
     return optimise(grouped_once(plan))
 
 
@@ -72,9 +70,9 @@ def optimise(plan: LogicalPlan, above: _Conditions = ()) -> LogicalPlan:
 
 
 def _without_groups(plan: LogicalPlan, *, limited: bool = False, computed: bool = False) -> LogicalPlan:
-    """What one row is taken of need not be grouped: Spark then groups nothing.
+    """Drop a grouping of what one row is taken of.
 
-    It joins this limit to one below only where nothing is computed above or below that one (measured).
+    A limit joins one below only where nothing is computed above or below that one (measured).
     """
     if isinstance(plan, Limit) and not computed:
         return replace(plan, children=(_without_groups(plan.child, limited=True),))
@@ -151,7 +149,6 @@ def _join(plan: Join, above: _Conditions) -> LogicalPlan:
 
 
 def _inner(plan: Join, left_plan: LogicalPlan, right_plan: LogicalPlan, conditions: _Conditions) -> Join:
-    """An inner join whose conditions on one side have moved into that side."""
     children = (
         optimise(left_plan, _conditions_within(conditions, left_plan)),
         optimise(right_plan, _conditions_within(conditions, right_plan)),

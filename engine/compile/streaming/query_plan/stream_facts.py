@@ -16,13 +16,9 @@ MODES: tuple[Mode, ...] = ("append", "update", "complete")
 
 @dataclass(frozen=True, slots=True)
 class StreamQuery:
-    """What the rules look at.
+    """What the rules look at: `plan` as Spark checks it before the start, `runs` as it is executed.
 
-    Attributes:
-        plan: as it is written; Spark checks this before it starts.
-        runs: as it is executed; some faults appear only there.
-        mode: of the output.
-        domains: correlated subqueries that group rows of the stream.
+    `domains`: correlated subqueries that group rows of the stream.
     """
 
     plan: LogicalPlan
@@ -32,12 +28,10 @@ class StreamQuery:
 
 
 def error(code: str, message: str, hint: str, node: TreeNode) -> QueryFinding:
-    """A finding that Spark would reject."""
     return QueryFinding(code, message, hint, offset(node))
 
 
 def warning(code: str, message: str, hint: str, node: TreeNode) -> QueryFinding:
-    """A finding that Spark accepts."""
     return QueryFinding(code, message, hint, offset(node), Level.WARNING)
 
 

@@ -1,16 +1,11 @@
 """The changes of keys from one full extract to the next, appended to a table (`history: changes`).
 
-A key that was not there is an `insert`, one that is missing a `delete`; a row that differs is its row before
-(`update_before`) and after (`update_after`). The last change of each key says which rows there were: so an extract is
-compared with the table alone, and one that is taken twice brings no change the second time. Where the rows that differ
-are known in another way (see `changed_rows`), only they are compared.
+A new key is an `insert`, a missing one a `delete`; a row that differs is its row before (`update_before`) and after
+(`update_after`). The last change of each key says which rows there were: an extract that is taken twice brings no
+change the second time. Rows are only appended, so that streams can read the table.
 
-Rows are only appended, so that streams can read the table.
-
-The rows by which the result of a query differs from that of the last build, from the files of its input that differ.
-
-For a query that gives a row or none for each row of one table: it is run over the rows of the table that were removed,
-and over those that were added (see `engine.lake.changes`). Neither the whole result nor the changes so far are read.
+For a query that gives a row or none for each row of one table, it is run over that table's removed and added rows alone
+(see `engine.lake.changes`), and only they are compared.
 """
 
 from __future__ import annotations
@@ -75,9 +70,8 @@ def take_changes(
 ) -> Commit | None:
     """Append the changes that an extract brings, in one commit; None, and no commit, if there are none.
 
-    `rows`: of the extract, with the columns of the query; of a difference those that are added.
-    `expected`: what the table must be; None: there is none, or it is recreated.
-    `difference`: the rows by which the extract differs from the last one; None: all are compared.
+    `rows` have the columns of the query; of a `difference` (None: all are compared) they are those that are added.
+    `expected` None: there is no table, or it is recreated.
 
     Raises:
         RunError: `duplicate-key`, `extract-empty`, `extract-order`; nothing was written.

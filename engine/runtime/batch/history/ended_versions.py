@@ -1,11 +1,8 @@
 """Full extracts compared with the current versions of their keys: what ends, and what begins (`history: true`).
 
-An extract has all rows as they are at one time. A key whose row differs from its current version ends that version and
-begins another; a key that is missing ends it with `deletes: close`; one that comes back begins again, with a gap.
-With `check` a version begins at the time of the extract, with `sequence_by` at the value of that column, unless an
-earlier version of the key reaches beyond it: then at the time of the extract, so that versions never overlap.
-
-A full extract: all rows of a query as they are at one time, one for each key, and how two of them are compared.
+A key whose row differs ends its version and begins another; a missing key ends it with `deletes: close`; one that comes
+back begins again, with a gap. With `check` a version begins at the time of the extract, with `sequence_by` at the value
+of that column, unless an earlier version of the key reaches beyond it: then at the time of the extract.
 """
 
 from __future__ import annotations
@@ -42,9 +39,8 @@ _SHOWN = 3
 class Extract:
     """A full extract.
 
-    Attributes:
-        at: the time that its rows are of, in microseconds since 1970.
-        of_build: it is the query's result now, and not a file of some time.
+    `at`: the time that its rows are of, in microseconds since 1970. `of_build`: it is the query's result now, and not a
+    file of some time.
     """
 
     at: int
@@ -145,8 +141,6 @@ def take_versions(
 ) -> Commit | None:
     """Bring the versions in a model's table up to an extract, in one commit; None, and no commit, if nothing changed.
 
-    `expected`: what the table must be; None: there is none, or it is recreated.
-
     Raises:
         RunError: `duplicate-key`, `sequence-null`, `extract-empty`, `extract-order`; nothing was written.
         StateError: the table is not as expected.
@@ -175,10 +169,9 @@ def take_versions(
 
 
 def changed_versions(table: DataFrame, rows: DataFrame, write: Write, extract: Extract) -> DataFrame:
-    """The versions that begin with an extract, and those that end: of these only keys and times are set.
+    """Return the versions that begin with an extract, and those that end: of these only keys and times are set.
 
-    The column `__reaches` has the time to which the version before reaches; it has to be earlier than `valid_from` of
-    one that begins and `valid_to` of one that ends.
+    `__reaches`, to which the version before reaches, has to be earlier than `valid_from` or `valid_to` of these.
     """
     from pyspark.sql import functions as f
 
