@@ -555,6 +555,10 @@ def test_a_run_shows_when_its_nodes_waited_and_ran(window, flights, example):
     expect(hourly).to_contain_text("828")
     expect(hourly).to_contain_text("2.0 s")
     expect(page.locator(".gantt .ran.critical")).not_to_have_count(0)
+    entry = page.locator(".log > li").filter(has_text="lake.flights.departures_hourly").first
+    expect(entry).to_contain_text("rows in: 828, rows out: 348, late rows: 7, micro-batches: 8")
+    expect(entry).to_contain_text("read flights")
+    expect(entry.get_by_role("link", name="flights")).to_have_attribute("href", "#/model/flights")
 
 
 def test_differences_are_seen_on_the_graph_and_on_each_page(window, example, tmp_path):

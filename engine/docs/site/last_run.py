@@ -94,7 +94,12 @@ class NodeRun:
 
 @dataclass(frozen=True, slots=True)
 class ResultInShort:
-    """How a node ended in a run; `began` and `ended` are None if it did not begin."""
+    """How a node ended in a run; `began` and `ended` are None if it did not begin.
+
+    Attributes:
+        table: what it wrote; "": nothing.
+        snapshot: id of the table's snapshot that it left.
+    """
 
     node: str
     status: str
@@ -103,6 +108,11 @@ class ResultInShort:
     rows_in: float | None
     rows_out: float | None
     message: str
+    table: str = ""
+    numbers: Mapping[str, float] = field(default_factory=dict)
+    counted: tuple[tuple[str, str, float], ...] = ()
+    note: str = ""
+    snapshot: int | None = None
 
     @property
     def tone(self) -> Tone:
@@ -110,12 +120,28 @@ class ResultInShort:
 
 
 @dataclass(frozen=True, slots=True)
+class Reported:
+    """A warning or an error of a run; `node` is the name of its model, or ""."""
+
+    level: str
+    code: str
+    message: str
+    hint: str
+    node: str
+    place: str
+
+
+@dataclass(frozen=True, slots=True)
 class RunInShort:
+    """A run; of its warnings and errors only the first are stored, `more_reported` counts the others."""
+
     at: datetime | None
     command: str
     target: str
     seconds: float | None
     results: tuple[ResultInShort, ...]
+    reported: tuple[Reported, ...] = ()
+    more_reported: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,20 +210,45 @@ def _runs(history: Mapping[str, Any]) -> Iterator[RunInShort]:
         if isinstance(run, Mapping):
             results = tuple(_in_short(item) for item in _list(run, "results") if _is_result(item))
             at = format_values.instant(run.get("started_at") or run.get("at"))
-            yield RunInShort(at, _text(run, "command"), _text(run, "target"), _number(run.get("seconds")), results)
+            reported = tuple(_reported(item) for item in _list(run, "diagnostics") if isinstance(item, Mapping))
+            seconds, more = _number(run.get("seconds")), int(_number(run.get("more_diagnostics")) or 0)
+            yield RunInShort(at, _text(run, "command"), _text(run, "target"), seconds, results, reported, more)
 
 
-_PARTS = 7
+# Version 0.1.0 wrote no table and no details.
+_PARTS = (7, 9)
 
 
 def _is_result(item: Any) -> bool:
-    return isinstance(item, list) and len(item) == _PARTS and isinstance(item[0], str)
+    return isinstance(item, list) and len(item) in _PARTS and isinstance(item[0], str)
 
 
 def _in_short(item: Sequence[Any]) -> ResultInShort:
-    name, status, began, ended, rows_in, rows_out, message = item
+    name, status, began, ended, rows_in, rows_out, message, table, details = [*item, None, None][: _PARTS[1]]
     began, ended, rows_in, rows_out = (_number(value) for value in (began, ended, rows_in, rows_out))
-    return ResultInShort(own_id(name), str(status), began, ended, rows_in, rows_out, str(message or ""))
+    response = details if isinstance(details, Mapping) else {}
+    snapshot = response.get("snapshot_id")
+    return ResultInShort(
+        own_id(name),
+        str(status),
+        began,
+        ended,
+        rows_in,
+        rows_out,
+        str(message or ""),
+        table if isinstance(table, str) else "",
+        dict(_numbers(response, _measured(_text(response, "kind")))),
+        tuple(_counted(response)),
+        _note(response),
+        snapshot if isinstance(snapshot, int) else None,
+    )
+
+
+def _reported(item: Mapping[str, Any]) -> Reported:
+    file, line, column = _text(item, "file"), _number(item.get("line")), _number(item.get("column"))
+    place = ":".join(str(part) for part in (file, line, column) if part)
+    level, code, message, hint, node = (_text(item, key) for key in ("level", "code", "message", "hint", "node"))
+    return Reported(level, code, message, hint, node, place)
 
 
 def last_run(target_dir: Path) -> LastRun:

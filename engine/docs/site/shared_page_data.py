@@ -24,7 +24,7 @@ from engine.docs.site.column_trace import fields_of, named_in, own_columns
 from engine.docs.site.differences import Differences, RemovedNode
 from engine.docs.site.freshness_status import FreshnessStatus
 from engine.docs.site.graph_links import Link, links_of
-from engine.docs.site.last_run import LastRun, NodeRun
+from engine.docs.site.last_run import LastRun, NodeRun, ResultInShort
 from engine.docs.site.table_statistics import StoredTable
 from engine.errors import Diagnostic
 
@@ -339,12 +339,27 @@ def run_records(facts: Facts) -> list[Record]:
                 [
                     facts.numbers.get(result.node, result.node.partition(".")[2]), result.status, result.tone.value,
                     result.began, result.ended, result.rows_in, result.rows_out, result.message,
+                    _written(result),
                 ]
                 for result in run.results
             ],
+            "reported": [
+                slim({"level": one.level, "code": one.code, "message": one.message, "hint": one.hint,
+                      "node": facts.numbers.get(f"model.{one.node}", one.node), "place": one.place})
+                for one in run.reported
+            ],
+            "more": run.more_reported,
         }
         for run in facts.run.history
     ]  # fmt: skip
+
+
+def _written(result: ResultInShort) -> Record:
+    """What a node wrote in a run; the id of a snapshot as text, as JavaScript has no such numbers."""
+    snapshot = None if result.snapshot is None else str(result.snapshot)
+    counts = {key: value for key, value in result.numbers.items() if key not in ("rows_in", "rows_out")}
+    record = {"table": result.table, "snapshot": snapshot, "note": result.note}
+    return slim({**record, "counts": counts, "counted": [list(counted) for counted in result.counted]})
 
 
 def change_records(facts: Facts) -> list[Record]:

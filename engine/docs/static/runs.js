@@ -5,6 +5,8 @@
   const { h, number, plural, time, badge, section, table, cell, amount, nodeLink } = headrace;
   // Times of nodes are known to about so many seconds.
   const SLACK = 1;
+  // So many lines of the log are drawn at once.
+  const SHOWN = 100;
   const seconds = (value) => (value === null || value === undefined ? "–" : value < 10 ? `${value.toFixed(1)} s` : headrace.span(value * 1000));
 
   async function runsPage(site, place) {
@@ -93,9 +95,55 @@
         left.length
           ? section("Not begun", h("p", { class: "note" }, plural(left.length, "node")), h("ul", { class: "plain many" }, left.slice(0, 200).map(([name, status, tone, , , , , message]) => h("li", {}, label(site, name), " ", badge(status, tone), message ? h("span", { class: "under" }, ` ${message}`) : null))))
           : null,
+        run.reported.length ? section("Warnings and errors", reported(site, run)) : null,
+        run.results.length ? section("Log", log(site, run)) : null,
       ),
     };
   }
+
+  /* What the run warned about, as the terminal showed it. */
+  function reported(site, { reported: all, more }) {
+    const item = ({ level, code, message, hint, node, place }) =>
+      h(
+        "li",
+        { class: level },
+        badge(level, level === "error" ? "bad" : "warn"),
+        h("p", { dir: "auto" }, message),
+        hint ? h("p", { class: "hint", dir: "auto" }, hint) : null,
+        h("p", { class: "where" }, node !== undefined ? label(site, node) : null, place ? h("code", {}, place) : null, h("code", {}, code)),
+      );
+    return [rest("ul", { class: "problems" }, all, item), more ? h("p", { class: "note" }, `and ${plural(more, "more that is", "more that are")} not recorded`) : null];
+  }
+
+  /* A list that begins with a part of its items, and a button that brings the rest. */
+  function rest(tag, properties, items, item) {
+    const list = h(tag, properties, items.slice(0, SHOWN).map(item));
+    if (items.length <= SHOWN) return list;
+    return [list, headrace.more(`Show all ${number(items.length)}`, (before) => before.append(...items.slice(SHOWN).map(item)))];
+  }
+
+  /* What each node did, in the order in which they ended: inputs, output, counts. */
+  function log(site, { results }) {
+    const done = results.filter(([, , , began]) => began !== null).sort((a, b) => a[4] - b[4]);
+    const entry = ([name, status, tone, , ended, rowsIn, rowsOut, message, written]) => {
+      const counts = { rows_in: rowsIn, rows_out: rowsOut, ...written.counts };
+      const texts = headrace.COUNTS.filter(([key]) => counts[key]).map(([key, text]) => `${text.toLowerCase()}: ${number(counts[key])}`);
+      texts.push(...(written.counted || []).map(([what, of, rows]) => `${what.toLowerCase()} (${of}): ${number(rows)}`));
+      const inputs = typeof name === "number" ? [...new Set(site.graph.up[name])] : [];
+      return h(
+        "li",
+        {},
+        h("p", {}, time(ended * 1000), " ", typeof name === "number" ? nodeName(site.index.nodes[name]) : label(site, name), " ", badge(status, tone), " ", texts.join(", ")),
+        inputs.length ? h("p", { class: "under" }, "read ", inputs.map((input, i) => [i ? ", " : "", nodeName(site.index.nodes[input])])) : null,
+        written.table ? h("p", { class: "under" }, "wrote ", h("code", {}, written.table), written.snapshot ? `, snapshot ${written.snapshot}` : "") : null,
+        message ? h("p", { class: "under", dir: "auto" }, message) : null,
+        written.note ? h("p", { class: "under" }, written.note) : null,
+      );
+    };
+    return rest("ol", { class: "plain log" }, done, entry);
+  }
+
+  const nodeName = (node) => h("a", { href: headrace.hrefOf(node) }, h("bdi", {}, node.name));
 
   const label = ({ index }, name) => (typeof name === "number" ? nodeLink(index.nodes[name]) : h("code", {}, h("bdi", {}, name)));
 

@@ -2,6 +2,16 @@
 
 /* How a model is doing: its last run, its table, charts, and its snapshots. */
 (() => {
+  const COUNTS = [
+    ["rows_in", "Rows in"],
+    ["rows_out", "Rows out"],
+    ["rows_updated", "Rows updated"],
+    ["rows_deleted", "Rows deleted"],
+    ["late", "Late rows"],
+    ["quarantined", "Quarantined"],
+    ["state_rows", "Rows in state"],
+    ["batches", "Micro-batches"],
+  ];
   const { h, number, bytes, time, badge, section } = headrace;
 
   const WAITING = "Rows wait until its tests pass. Readers see the table as it was before them.";
@@ -25,16 +35,7 @@
         ),
       );
     if (watermark) tiles.push(tile("Watermark", headrace.stamp(watermark), headrace.behind(watermark, run)));
-    for (const [key, label] of [
-      ["rows_in", "Rows in"],
-      ["rows_out", "Rows out"],
-      ["rows_updated", "Rows updated"],
-      ["rows_deleted", "Rows deleted"],
-      ["late", "Late rows"],
-      ["quarantined", "Quarantined"],
-      ["state_rows", "Rows in state"],
-      ["batches", "Micro-batches"],
-    ]) {
+    for (const [key, label] of COUNTS) {
       if (run && run[key] !== undefined)
         tiles.push(tile(label, number(run[key]), "", key === "late" && run[key] ? "warn" : ""));
     }
@@ -140,5 +141,5 @@
     return section("Runs", headrace.table("Runs that wrote this table", heads, table.runs.map(row), "numbers"));
   }
 
-  Object.assign(headrace, { state, snapshots, runs });
+  Object.assign(headrace, { COUNTS, state, snapshots, runs });
 })();
