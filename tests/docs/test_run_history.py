@@ -100,7 +100,9 @@ def test_a_run_has_its_log(tmp_path):
     place = Location("models/hourly.sql", 3, 9)
     warning = Diagnostic("watermark-unused", "no effect", "Remove it", Level.WARNING, "hourly", place)
     kind = "streaming_table"
-    hourly = finished("hourly", kind=kind, late=3, failed_checks={"positive": 2}, note="closes at 11:00", snapshot_id=2**62 + 1)
+    hourly = finished(
+        "hourly", kind=kind, late=3, failed_checks={"positive": 2}, note="closes at 11:00", snapshot_id=2**62 + 1
+    )
     run(tmp_path, Diagnosed(warning), hourly, finished("daily"))
     site = written(tmp_path / "docs", small(), history=read_history(tmp_path))
     (shown,) = site.data("runs")
@@ -122,6 +124,24 @@ def test_a_run_has_the_first_of_its_warnings(tmp_path):
     run(tmp_path, *warnings, finished("hourly"))
     (shown,) = last_run(tmp_path).history
     assert (len(shown.reported), shown.more_reported) == (200, 30)
+
+
+def test_a_test_has_its_history(tmp_path):
+    for status in (Status.PASS, Status.FAIL, Status.PASS):
+        run(tmp_path, events.TestFinished(TEST, 1, 1, status, 0.1, at=AT))
+    run(tmp_path, finished("daily"))
+    manifest = small()
+    (test,) = (one for one in manifest.tests if one.id == TEST)
+    site = written(tmp_path / "docs", manifest, stored_results(tmp_path), history=read_history(tmp_path))
+    columns = site.node(test.model)["columns"]
+    (shown,) = (one for column in columns for one in column.get("tests", ()))
+    assert [(status, tone) for _, status, tone in shown["history"]] == [
+        ("pass", "good"),
+        ("fail", "bad"),
+        ("pass", "good"),
+    ]
+    entry = site.data("runs")[1]["results"][0]
+    assert (entry[0], entry[8]) == ("not_null_hourly_window_start", {"tested": [1, True]})
 
 
 def test_runs_of_version_0_1_0_are_listed(tmp_path):

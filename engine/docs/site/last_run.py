@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -149,7 +149,7 @@ class LastRun:
     """A run: when it ended, its command and target, and how its nodes ended, by the ids of the manifest.
 
     Nodes that it did not finish, or that had no part in it, have the result of the last run that finished them.
-    `history` has the last runs in short, the newest first.
+    `history` has the last runs in short, the newest first, and `results_of` the results of each node in them.
     """
 
     at: datetime | None = None
@@ -158,6 +158,7 @@ class LastRun:
     seconds: float | None = None
     nodes: Mapping[str, NodeRun] = field(default_factory=dict)
     history: tuple[RunInShort, ...] = ()
+    results_of: Mapping[str, tuple[tuple[RunInShort, ResultInShort], ...]] = field(default_factory=dict)
 
     def counted(self, *kinds: str) -> Mapping[str, int]:
         ended = (
@@ -175,6 +176,11 @@ def read_results(results: Mapping[str, Any] | None, history: Mapping[str, Any] |
     """Read what run_results.json and runs.json hold; nothing of it is required."""
     run_results = results if isinstance(results, Mapping) else {}
     args = _mapping(run_results, "args")
+    runs = tuple(_runs(history or {}))
+    results_of: dict[str, list[tuple[RunInShort, ResultInShort]]] = defaultdict(list)
+    for run in runs:
+        for result in run.results:
+            results_of[result.node].append((run, result))
     nodes = {
         own_id(item["unique_id"]): _node(item)
         for item in _list(run_results, "results")
@@ -186,7 +192,8 @@ def read_results(results: Mapping[str, Any] | None, history: Mapping[str, Any] |
         target=_text(args, "target"),
         seconds=_number(run_results.get("elapsed_time")),
         nodes={**nodes, **dict(_unfinished(nodes, _mapping(history or {}, "finished")))},
-        history=tuple(_runs(history or {})),
+        history=runs,
+        results_of={node: tuple(results) for node, results in results_of.items()},
     )
 
 
@@ -227,7 +234,9 @@ def _in_short(item: Sequence[Any]) -> ResultInShort:
     name, status, began, ended, rows_in, rows_out, message, table, details = [*item, None, None][: _PARTS[1]]
     began, ended, rows_in, rows_out = (_number(value) for value in (began, ended, rows_in, rows_out))
     response = details if isinstance(details, Mapping) else {}
-    snapshot = response.get("snapshot_id")
+    snapshot, kind = response.get("snapshot_id"), _text(response, "kind")
+    if kind and "rows_in" not in _measured(kind):
+        rows_in = None
     return ResultInShort(
         own_id(name),
         str(status),
@@ -237,7 +246,7 @@ def _in_short(item: Sequence[Any]) -> ResultInShort:
         rows_out,
         str(message or ""),
         table if isinstance(table, str) else "",
-        dict(_numbers(response, _measured(_text(response, "kind")))),
+        dict(_numbers(response, _measured(kind))),
         tuple(_counted(response)),
         _note(response),
         snapshot if isinstance(snapshot, int) else None,

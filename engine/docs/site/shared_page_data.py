@@ -337,9 +337,9 @@ def run_records(facts: Facts) -> list[Record]:
             "seconds": run.seconds,
             "results": [
                 [
-                    facts.numbers.get(result.node, result.node.partition(".")[2]), result.status, result.tone.value,
+                    _node_or_name(facts, result.node), result.status, result.tone.value,
                     result.began, result.ended, result.rows_in, result.rows_out, result.message,
-                    _written(result),
+                    _written(facts, result),
                 ]
                 for result in run.results
             ],
@@ -354,11 +354,25 @@ def run_records(facts: Facts) -> list[Record]:
     ]  # fmt: skip
 
 
-def _written(result: ResultInShort) -> Record:
-    """What a node wrote in a run; the id of a snapshot as text, as JavaScript has no such numbers."""
+def _node_or_name(facts: Facts, node: str) -> int | str:
+    if node in facts.numbers:
+        return facts.numbers[node]
+    test = facts.manifest.nodes.get(node)
+    return test.name if test is not None else node.partition(".")[2]
+
+
+def _written(facts: Facts, result: ResultInShort) -> Record:
+    """What a node wrote in a run; the id of a snapshot as text, as JavaScript has no such numbers.
+
+    `tested` is the model of a test, and whether the test waited for it: a unit test does not.
+    """
     snapshot = None if result.snapshot is None else str(result.snapshot)
     counts = {key: value for key, value in result.numbers.items() if key not in ("rows_in", "rows_out")}
-    record = {"table": result.table, "snapshot": snapshot, "note": result.note}
+    test = facts.manifest.nodes.get(result.node)
+    tested = facts.numbers.get(test.model) if isinstance(test, DataTest | UnitTest) else None
+    record: Record = {"table": result.table, "snapshot": snapshot, "note": result.note}
+    if tested is not None:
+        record["tested"] = [tested, isinstance(test, DataTest)]
     return slim({**record, "counts": counts, "counted": [list(counted) for counted in result.counted]})
 
 

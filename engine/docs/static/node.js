@@ -68,6 +68,7 @@
           ),
         ),
         headrace.kindOf(node) === "model" && node.summary ? h("p", { class: "lead" }, sentence(node.summary)) : null,
+        more.owner ? h("p", { class: "owner" }, "Owner: ", h("bdi", {}, more.owner)) : null,
         more.url ? h("p", {}, h("a", { href: more.url, rel: "noreferrer noopener" }, more.url)) : null,
         more.title ? h("p", { class: "lead" }, more.title) : null,
         more.description ? headrace.prose(more.description) : null,

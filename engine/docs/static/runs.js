@@ -48,13 +48,28 @@
       .map(([status, { tone, count }]) => [badge(`${number(count)} ${status}`, tone), " "]);
   }
 
+  /* What a node waits for: a model for what it reads and for its unit tests, a data test for its model. */
+  function inputsOf(site, spans) {
+    const unitTests = new Map();
+    for (const { name, result } of spans) {
+      const [model, later] = result[8].tested || [];
+      if (model !== undefined && !later) unitTests.set(model, [...(unitTests.get(model) || []), name]);
+    }
+    return ({ name, result }) => {
+      if (typeof name === "number") return [...site.graph.up[name], ...(unitTests.get(name) || [])];
+      const [model, later] = result[8].tested || [];
+      return later ? [model] : [];
+    };
+  }
+
   /* When each node could have begun, and the chain of nodes that the end of the run waited for. */
   function timed(site, results) {
     const spans = results.filter(([, , , began]) => began !== null).map((result) => ({ result, name: result[0], began: result[3], ended: result[4] }));
     const byNode = new Map(spans.map((span) => [span.name, span]));
+    const inputs = inputsOf(site, spans);
     const start = Math.min(...spans.map(({ began }) => began));
     for (const span of spans) {
-      const parents = typeof span.name === "number" ? site.graph.up[span.name].map((parent) => byNode.get(parent)).filter((parent) => parent && parent !== span && parent.ended <= span.began + SLACK) : [];
+      const parents = inputs(span).map((parent) => byNode.get(parent)).filter((parent) => parent && parent !== span && parent.ended <= span.began + SLACK);
       span.after = parents.sort((a, b) => b.ended - a.ended)[0] || null;
       span.ready = Math.min(span.began, Math.max(start, span.after ? span.after.ended : start));
       // It waited for another node to make room for it.
@@ -130,22 +145,29 @@
       const texts = headrace.COUNTS.filter(([key]) => counts[key]).map(([key, text]) => `${text.toLowerCase()}: ${number(counts[key])}`);
       texts.push(...(written.counted || []).map(([what, of, rows]) => `${what.toLowerCase()} (${of}): ${number(rows)}`));
       const inputs = typeof name === "number" ? [...new Set(site.graph.up[name])] : [];
+      const [tested] = written.tested || [];
       return h(
         "li",
         {},
-        h("p", {}, time(ended * 1000), " ", typeof name === "number" ? nodeName(site.index.nodes[name]) : label(site, name), " ", badge(status, tone), " ", texts.join(", ")),
-        inputs.length ? h("p", { class: "under" }, "read ", inputs.map((input, i) => [i ? ", " : "", nodeName(site.index.nodes[input])])) : null,
-        written.table ? h("p", { class: "under" }, "wrote ", h("code", {}, written.table), written.snapshot ? `, snapshot ${written.snapshot}` : "") : null,
-        message ? h("p", { class: "under", dir: "auto" }, message) : null,
-        written.note ? h("p", { class: "under" }, written.note) : null,
+        time(ended * 1000, { clock: true }),
+        h(
+          "div",
+          {},
+          h("p", {}, typeof name === "number" ? nodeName(site, name) : label(site, name), " ", badge(status, tone), " ", texts.join(", ")),
+          inputs.length ? h("p", { class: "note" }, "read ", inputs.map((input, i) => [i ? ", " : "", nodeName(site, input)])) : null,
+          tested === undefined ? null : h("p", { class: "note" }, "tested ", nodeName(site, tested)),
+          written.table ? h("p", { class: "note" }, "wrote ", h("code", {}, written.table), written.snapshot ? `, snapshot ${written.snapshot}` : "") : null,
+          message ? h("p", { class: "note", dir: "auto" }, message) : null,
+          written.note ? h("p", { class: "note" }, written.note) : null,
+        ),
       );
     };
-    return rest("ol", { class: "plain log" }, done, entry);
+    return rest("ul", { class: "log" }, done, entry);
   }
 
-  const nodeName = (node) => h("a", { href: headrace.hrefOf(node) }, h("bdi", {}, node.name));
+  const nodeName = ({ index }, place) => h("a", { href: headrace.hrefOf(index.nodes[place]) }, h("bdi", {}, index.nodes[place].name));
 
-  const label = ({ index }, name) => (typeof name === "number" ? nodeLink(index.nodes[name]) : h("code", {}, h("bdi", {}, name)));
+  const label = ({ index }, name) => (typeof name === "number" ? nodeLink(index.nodes[name]) : h("code", {}, headrace.dotted(name, /(?<=[._])/)));
 
   const legend = () =>
     h("p", { class: "legend" }, [["ran", "ran"], ["ran critical", "critical path"], ["waited", "waited, inputs ready"]].map(([style, text]) => h("span", {}, h("i", { class: `sample-bar ${style}`, "aria-hidden": "true" }), text)));
