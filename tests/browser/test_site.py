@@ -546,6 +546,21 @@ def test_runs_that_wrote_a_table_are_listed(window, flights):
     expect(runs.locator("tbody tr")).to_have_count(1)
 
 
+def test_rows_and_their_profile_are_shown(window, flights):
+    page = window(flights).open("#/model/routes")
+    rows = page.get_by_role("region", name="Rows", exact=True).locator("tbody tr")
+    expect(rows).to_have_text(["ATL17215[0.25, 0.5]", "ORDNULL[]"])
+    profile = page.get_by_role("region", name="Profile").locator("tbody tr")
+    expect(profile).to_have_text(["destination0101ABQXNA", "flights190117283", "shares0" + "\N{EN DASH}" * 3])
+    expect(page.get_by_role("heading", name="Profile of 184 rows")).to_be_visible()
+    expect(page.get_by_text("Left out, as they may hold personal data: pilot")).to_be_visible()
+
+
+def test_a_test_shows_how_its_last_runs_ended(window, flights):
+    page = window(flights).open("#/model/departures_hourly")
+    expect(page.get_by_role("img", name="last 3 runs: 3 pass").first).to_be_visible()
+
+
 def test_a_run_shows_when_its_nodes_waited_and_ran(window, flights, example):
     page = window(flights).open("#/runs")
     page.get_by_role("region", name="Runs").get_by_role("link").first.click()

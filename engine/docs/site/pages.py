@@ -19,6 +19,7 @@ from engine.docs.site.differences import RemovedNode
 from engine.docs.site.freshness_status import FreshnessStatus
 from engine.docs.site.last_run import Batch, NodeRun
 from engine.docs.site.shared_page_data import Facts, Record, SiteNode, moment, run_in_short, slim
+from engine.docs.site.table_rows import TableRows
 from engine.docs.site.table_statistics import Snapshot, StoredTable
 from engine.sources.credentials import masked_options
 
@@ -46,6 +47,7 @@ def node_record(facts: Facts, node: SiteNode) -> Record:
         more = {"fresh": _fresh(fresh) if fresh else None, "facts": _source_facts(node)}
         return slim({**common, "words": _details(page_header.source_words(node)), **more})
     promise, run, table = facts.promised.get(node.id), facts.run.nodes.get(node.id), facts.tables.get(node.id)
+    rows = facts.rows.get(node.id)
     placed = {column.name.lower() for column in node.columns}
     tests = [t for t in facts.tests.get(node.id, ()) if t.column is None or t.column.lower() not in placed]
     names = [macro.name for macro in facts.manifest.macros]
@@ -66,6 +68,7 @@ def node_record(facts: Facts, node: SiteNode) -> Record:
             "run": _run(node, run) if run else None,
             "watermark": moment(facts.watermark(node.id)),
             "table": _table(node, table) if table else None,
+            "rows": _rows(rows) if rows else None,
         }
     )
 
@@ -233,6 +236,11 @@ def _run(model: Model, run: NodeRun) -> Record:
 def _batch(batch: Batch) -> list[Any]:
     mark = moment(batch.watermark)
     return [batch.id, batch.rows_in, batch.rows_out, batch.late, batch.state_rows, mark, batch.quarantined]
+
+
+def _rows(rows: TableRows) -> Record:
+    profiles = [[p.name, p.nulls, p.distinct, p.least, p.greatest] for p in rows.profiles]
+    return {"rows": rows.rows, "profiled": rows.profiled, "profiles": profiles, "hidden": rows.hidden}
 
 
 def _table(model: Model, table: StoredTable) -> Record:

@@ -25,6 +25,7 @@ from engine.docs.site.differences import Differences, RemovedNode
 from engine.docs.site.freshness_status import FreshnessStatus
 from engine.docs.site.graph_links import Link, links_of
 from engine.docs.site.last_run import LastRun, NodeRun, ResultInShort
+from engine.docs.site.table_rows import TableRows
 from engine.docs.site.table_statistics import StoredTable
 from engine.errors import Diagnostic
 
@@ -38,7 +39,7 @@ _Test = TypeVar("_Test", DataTest, UnitTest)
 class Facts:
     """Everything that the site shows: the project, its last run, its tables, freshness, and the time.
 
-    `watermarks` has that of each stream, by its id.
+    `watermarks` has that of each stream, by its id, and `rows` rows of tables, if they shall be shown.
     """
 
     manifest: Manifest
@@ -48,6 +49,7 @@ class Facts:
     at: datetime
     watermarks: Mapping[str, datetime] = field(default_factory=dict)
     differences: Differences | None = None
+    rows: Mapping[str, TableRows] = field(default_factory=dict)
 
     @cached_property
     def nodes(self) -> tuple[SiteNode, ...]:

@@ -30,7 +30,7 @@
       columns,
       tests,
       () => unitTests(more),
-      () => [headrace.runs(more.table), headrace.snapshots(more.table)],
+      () => [headrace.rows(more), headrace.runs(more.table), headrace.snapshots(more.table)],
     ].map(headrace.block);
     const [status, typed, ownTests, units, written] = parts.map((part) => part.element);
     /* What a run changes is drawn again. */
