@@ -98,8 +98,10 @@ def owner(declared: Any) -> str:
         return format_values.value(declared) if declared else ""
     name, email = (str(declared.get(key) or "") for key in ("name", "email"))
     whom = f"{name} <{email}>" if name and email else name or email
-    others = [f"{key}: {format_values.value(value)}" for key, value in declared.items() if key not in {"name", "email"}]
-    return ", ".join(filter(None, [whom, *others]))
+    other_details = [
+        f"{key}: {format_values.value(value)}" for key, value in declared.items() if key not in {"name", "email"}
+    ]
+    return ", ".join(filter(None, [whom, *other_details]))
 
 
 def _meta(meta: Mapping[str, Any]) -> list[tuple[str, str]]:

@@ -371,10 +371,10 @@ def _written(facts: Facts, result: ResultInShort) -> Record:
     snapshot = None if result.snapshot is None else str(result.snapshot)
     counts = {key: value for key, value in result.numbers.items() if key not in ("rows_in", "rows_out")}
     test = facts.manifest.nodes.get(result.node)
-    tested = facts.numbers.get(test.model) if isinstance(test, DataTest | UnitTest) else None
+    tested_model = facts.numbers.get(test.model) if isinstance(test, DataTest | UnitTest) else None
     record: Record = {"table": result.table, "snapshot": snapshot, "note": result.note}
-    if tested is not None:
-        record["tested"] = [tested, isinstance(test, DataTest)]
+    if tested_model is not None:
+        record["tested"] = [tested_model, isinstance(test, DataTest)]
     return slim({**record, "counts": counts, "counted": [list(counted) for counted in result.counted]})
 
 

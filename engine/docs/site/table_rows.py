@@ -77,14 +77,14 @@ def read_rows(manifest: Manifest, catalog: CatalogConfig, most: int) -> dict[str
 def _table_rows(data: Any, hidden: frozenset[str], most: int) -> TableRows:
     from engine.lake.catalog.metadata_values import rows_of
 
-    shown = data.select([name for name in data.column_names if name not in hidden])
-    names = tuple(shown.column_names)
-    rows = tuple(tuple(map(_text, row)) for row in rows_of(shown.slice(0, most))) if names else ()
+    visible = data.select([name for name in data.column_names if name not in hidden])
+    names = tuple(visible.column_names)
+    rows = tuple(tuple(map(_text, row)) for row in rows_of(visible.slice(0, most))) if names else ()
     return TableRows(
         names,
         rows,
-        shown.num_rows,
-        tuple(_profile(name, shown.column(name)) for name in names),
+        visible.num_rows,
+        tuple(_profile(name, visible.column(name)) for name in names),
         tuple(name for name in data.column_names if name in hidden),
     )
 

@@ -194,7 +194,7 @@
     }
   }
 
-  /* One pass over a row; whether it has changed anything. */
+  /* Try each pair of neighbours of a row once; whether that has changed anything. */
   function exchanged(row, { ups, downs }, place) {
     for (const vertex of row) {
       sort(ups[vertex], place);
