@@ -21,6 +21,7 @@ from engine.docs.site.column_trace import Columns, ColumnSpot, impact, trace
 from engine.docs.site.differences import differences
 from engine.errors import UsageError
 from tests.browser.conftest import DRAWN
+from tests.docs import build
 from tests.docs.build import written
 
 PAGES = {
@@ -544,6 +545,17 @@ def test_runs_that_wrote_a_table_are_listed(window, flights):
     page = window(flights).open("#/model/departures_hourly")
     runs = page.get_by_role("region", name="Runs that wrote this table")
     expect(runs.locator("tbody tr")).to_have_count(1)
+
+
+def test_long_names_have_two_lines_and_fit_a_phone(window, tmp_path):
+    names = [f"data_quality__medical_claim_{end}" for end in ("line", "place")]
+    folder = f"models/{'claims_preprocessing/' * 4}"
+    nodes = [build.model(name, file=f"{folder}{name}.sql") for name in names]
+    one = window(written(tmp_path, build.manifest(*nodes)), width=390)
+    page = one.open("#/graph")
+    lines = page.locator(".box .name").first.locator("tspan")
+    expect(lines).to_have_text(["data_quality__", "medical_claim_line"])
+    assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
 
 
 def test_rows_and_their_profile_are_shown(window, flights):
