@@ -217,7 +217,7 @@
       if (this.view) this.paint();
       if (this.options.onFocus) this.options.onFocus(this.focus, this.near);
       // The card beside the graph may have made it narrower.
-      if (this.view && this.focus !== null) requestAnimationFrame(() => (this.path ? this.frame([...this.path.rows.keys()]) : this.uncover(this.focus)));
+      if (this.view && this.focus !== null) this.uncovering = requestAnimationFrame(() => (this.path ? this.frame([...this.path.rows.keys()]) : this.uncover(this.focus)));
     }
 
     resized() {

@@ -46,6 +46,8 @@
         graph.redraw();
       }
       if (number >= 0 && (!graph.chosen || graph.chosen.has(number))) graph.light(number);
+      // The reader chose this part of the graph; the box may be out of sight.
+      window.cancelAnimationFrame(graph.uncovering);
       graph.fitted = true;
       graph.move(was.view.x, was.view.y, was.view.scale);
     }
