@@ -53,8 +53,11 @@ def pages() -> dict[Path, str]:
     streams, records, tables, hour = map(_newest, ("streams", "records", "tables", "hour"))
     (long,) = hour["results"]
     # A kind that was not measured yet has no section.
-    kinds = {_kafka: "kafka", _compiled: "compile", _site: "docs", _unit_tests: "unit-tests", _state: "state-size"}
-    parts = (_kafka, _compiled, _scale, _live, _refreshed, _state, _editor, _site, _unit_tests)
+    kinds = {
+        _kafka: "kafka", _compiled: "compile", _site: "docs", _layout: "layout", _unit_tests: "unit-tests",
+        _state: "state-size",
+    }  # fmt: skip
+    parts = (_kafka, _compiled, _scale, _live, _refreshed, _state, _editor, _site, _layout, _unit_tests)
     later = [part for part in parts if part not in kinds or any(RESULTS.glob(f"*-{kinds[part]}.json"))]
     return {
         README: _with_section(README.read_text(encoding="utf-8"), _readme_section(streams)),
@@ -215,6 +218,30 @@ def _site() -> str:
 each, in Chromium without a graphics card. The fastest of {document["turns"]} runs.
 
 {_table(("work", "measured"), rows)}
+"""
+
+
+def _layout() -> str:
+    document = _newest("layout")
+    results = document["results"]
+    ours = [one["crossings"]["headrace"] for one in results]
+    rows = []
+    for name in results[0]["crossings"]:
+        crossings = [one["crossings"][name] for one in results]
+        fewer = sum(a < b for a, b in zip(ours, crossings, strict=True))
+        more = sum(a > b for a, b in zip(ours, crossings, strict=True))
+        compared = ["", ""] if name == "headrace" else [str(fewer), str(more)]
+        seconds = sum(one["seconds"][name] for one in results)
+        rows.append([name, f"{sum(crossings):,}", *compared, f"{seconds:.2f} s"])
+    nodes = [one["nodes"] for one in results]
+    head = ("layout", "pairs of links that cross", "Headrace has fewer", "Headrace has more", "time of all graphs")
+    return f"""
+## The layout of the graph
+
+{_conditions(document)} The graphs of {len(results)} public dbt
+projects of {min(nodes):,} to {max(nodes):,} nodes. igraph gets the layers of Headrace's layout, or chooses its own.
+
+{_table(head, rows)}
 """
 
 

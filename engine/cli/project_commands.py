@@ -149,14 +149,21 @@ def docs() -> None:
     type=click.Path(path_type=Path, file_okay=False),
     help="Show differences from the manifest.json in this folder.",
 )
+@click.option(
+    "--rows",
+    metavar="N",
+    type=click.IntRange(0, 100),
+    default=0,
+    help="Show N rows and a profile of each table, without personal data.",
+)
 @project_options
-def generate(compare: Path | None, **shared: Any) -> int:
+def generate(compare: Path | None, rows: int, **shared: Any) -> int:
     """Write the lineage site to target/docs/ and the artifacts to target/."""
 
     def work(settings: CommandSettings) -> bool:
         from engine.cli.commands.docs_command import generate
 
-        return generate(settings, compare)
+        return generate(settings, compare, rows)
 
     return run_command(work, **shared)
 

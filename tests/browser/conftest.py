@@ -15,6 +15,7 @@ from playwright.sync_api import Browser, Page, Request, expect, sync_playwright
 
 from engine.compile import Manifest, UnitTest, compile_project
 from engine.compile.nodes.unit_test_steps import ExpectedResult, GivenRows, Rows, StepKind, UnitTestStep
+from engine.docs.site.table_rows import ColumnProfile, TableRows
 from engine.docs.site.table_statistics import Snapshot, StoredTable
 from engine.errors import Location
 from engine.events import BatchCommitted, ModelFinished, RunFinished, RunStarted, Status, TestFinished, fold
@@ -138,9 +139,25 @@ def flights(example: Manifest, tmp_path_factory: pytest.TempPathFactory) -> Site
     """The example's site, with a run and tables as a build leaves them."""
     tables = {m.id: _table(n) for n, m in enumerate(example.models) if m.materialized.value != "view"}
     target = tmp_path_factory.mktemp("runs")
-    note_run(_results(example), None, target)
+    for _ in range(3):
+        note_run(_results(example), None, target)
     history = read_history(target)
-    return written(tmp_path_factory.mktemp("flights"), example, _results(example), tables=tables, history=history)
+    rows = {"model.routes": ROWS}
+    folder = tmp_path_factory.mktemp("flights")
+    return written(folder, example, _results(example), tables=tables, history=history, rows=rows)
+
+
+ROWS = TableRows(
+    ("destination", "flights", "shares"),
+    (("ATL", "17215", "[0.25, 0.5]"), ("ORD", None, "[]")),
+    184,
+    (
+        ColumnProfile("destination", 0, 101, "ABQ", "XNA"),
+        ColumnProfile("flights", 1, 90, "1", "17283"),
+        ColumnProfile("shares", 0, None, None, None),
+    ),
+    ("pilot",),
+)
 
 
 def _table(seed: int) -> StoredTable:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page
 
+from benchmarks import layout as layout_benchmark
 from engine.docs.site.write_site import PAGE
 from tests.docs.build import Site
 
@@ -106,6 +107,16 @@ def crossing_links(layout: dict[str, Any], links: Links) -> int:
 def test_fewer_links_cross_than_with_igraph(page, seed, igraph):
     links = list(dict.fromkeys(random_links(120, seed)))
     assert crossing_links(lay_out(page, 120, links), links) < igraph
+
+
+def test_the_benchmark_counts_each_pair_of_links_that_crosses(page):
+    links = list(dict.fromkeys(random_links(120, 0)))
+    layout = lay_out(page, 120, links)
+    routes = [
+        [(layout["layer"][a] + step, height) for step, height in enumerate([layout["y"][a], *bends, layout["y"][b]])]
+        for (a, b), bends in zip(links, layout["bends"], strict=True)
+    ]
+    assert layout_benchmark.crossing_links(routes) == crossing_links(layout, links) > 0
 
 
 def test_nothing_is_laid_out(page):

@@ -21,6 +21,7 @@ from engine.docs.site.column_trace import Columns, ColumnSpot, impact, trace
 from engine.docs.site.differences import differences
 from engine.errors import UsageError
 from tests.browser.conftest import DRAWN
+from tests.docs import build
 from tests.docs.build import written
 
 PAGES = {
@@ -546,6 +547,32 @@ def test_runs_that_wrote_a_table_are_listed(window, flights):
     expect(runs.locator("tbody tr")).to_have_count(1)
 
 
+def test_long_names_have_two_lines_and_fit_a_phone(window, tmp_path):
+    names = [f"data_quality__medical_claim_{end}" for end in ("line", "place")]
+    folder = f"models/{'claims_preprocessing/' * 4}"
+    nodes = [build.model(name, file=f"{folder}{name}.sql") for name in names]
+    one = window(written(tmp_path, build.manifest(*nodes)), width=390)
+    page = one.open("#/graph")
+    lines = page.locator(".box .name").first.locator("tspan")
+    expect(lines).to_have_text(["data_quality__", "medical_claim_line"])
+    assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
+
+
+def test_rows_and_their_profile_are_shown(window, flights):
+    page = window(flights).open("#/model/routes")
+    rows = page.get_by_role("region", name="Rows", exact=True).locator("tbody tr")
+    expect(rows).to_have_text(["ATL17215[0.25, 0.5]", "ORDNULL[]"])
+    profile = page.get_by_role("region", name="Profile").locator("tbody tr")
+    expect(profile).to_have_text(["destination0101ABQXNA", "flights190117283", "shares0" + "\N{EN DASH}" * 3])
+    expect(page.get_by_role("heading", name="Profile of 184 rows")).to_be_visible()
+    expect(page.get_by_text("Left out, as they may hold personal data: pilot")).to_be_visible()
+
+
+def test_a_test_shows_how_its_last_runs_ended(window, flights):
+    page = window(flights).open("#/model/departures_hourly")
+    expect(page.get_by_role("img", name="last 3 runs: 3 pass").first).to_be_visible()
+
+
 def test_a_run_shows_when_its_nodes_waited_and_ran(window, flights, example):
     page = window(flights).open("#/runs")
     page.get_by_role("region", name="Runs").get_by_role("link").first.click()
@@ -555,6 +582,10 @@ def test_a_run_shows_when_its_nodes_waited_and_ran(window, flights, example):
     expect(hourly).to_contain_text("828")
     expect(hourly).to_contain_text("2.0 s")
     expect(page.locator(".gantt .ran.critical")).not_to_have_count(0)
+    entry = page.locator(".log > li").filter(has_text="lake.flights.departures_hourly").first
+    expect(entry).to_contain_text("rows in: 828, rows out: 348, late rows: 7, micro-batches: 8")
+    expect(entry).to_contain_text("read flights")
+    expect(entry.get_by_role("link", name="flights")).to_have_attribute("href", "#/model/flights")
 
 
 def test_differences_are_seen_on_the_graph_and_on_each_page(window, example, tmp_path):

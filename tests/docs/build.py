@@ -29,6 +29,7 @@ from engine.compile.nodes.unit_test_steps import ExpectedResult, GivenRows, Rows
 from engine.docs.site.differences import Differences
 from engine.docs.site.last_run import read_results
 from engine.docs.site.shared_page_data import Facts
+from engine.docs.site.table_rows import TableRows
 from engine.docs.site.write_site import write_site
 from engine.errors import Diagnostic, Location
 from engine.sources import SourceSpec
@@ -155,9 +156,10 @@ def facts(
     watermarks: Mapping[str, datetime] | None = None,
     history: Mapping[str, Any] | None = None,
     differences: Differences | None = None,
+    rows: Mapping[str, TableRows] | None = None,
 ) -> Facts:
     run = read_results(results, history)
-    return Facts(project, run, tables or {}, freshness or {}, NOW, watermarks or {}, differences)
+    return Facts(project, run, tables or {}, freshness or {}, NOW, watermarks or {}, differences, rows or {})
 
 
 def written(folder: Path, project: Manifest, results: Any = None, **more) -> Site:

@@ -24,9 +24,9 @@ def test_an_exposure_is_linked_to_what_it_reads(tmp_path):
     ]
     page = site.node("exposure.board")
     assert (page["url"], page["title"]) == ("https://bi.example/board", "Sales board")
+    assert page["owner"] == "Sales <sales@shop.example>, slack: #sales"
     assert page["facts"] == [
-        ["Owner", "Sales <sales@shop.example>"], ["Owner: slack", "#sales"], ["Maturity", "high"],
-        ["Meta: tool", "superset"], ["Declared in", "models/board.yml:2:11"],
+        ["Maturity", "high"], ["Meta: tool", "superset"], ["Declared in", "models/board.yml:2:11"],
     ]  # fmt: skip
 
 

@@ -7,7 +7,8 @@ from pathlib import Path
 
 from engine import events
 from engine.docs.site.last_run import Tone, last_run, read_results
-from engine.events import Event, ModelFinished, RunFinished, RunStarted, Status, fold
+from engine.errors import Diagnostic, Level, Location
+from engine.events import Diagnosed, Event, ModelFinished, RunFinished, RunStarted, Status, fold
 from engine.runtime.context.run_history import read_history
 from engine.runtime.context.run_results import read_results as stored_results
 from engine.runtime.context.run_results import unfinished_results, write_results
@@ -93,6 +94,61 @@ def test_the_last_runs_are_listed_with_their_times(tmp_path):
     site = written(tmp_path / "docs", small(), stored_results(tmp_path), history=read_history(tmp_path))
     assert site.index["runs"] == 20
     assert site.data("runs")[0]["results"][0][:4] == [1, "success", "good", 1791792901.0]
+
+
+def test_a_run_has_its_log(tmp_path):
+    place = Location("models/hourly.sql", 3, 9)
+    warning = Diagnostic("watermark-unused", "no effect", "Remove it", Level.WARNING, "hourly", place)
+    kind = "streaming_table"
+    hourly = finished(
+        "hourly", kind=kind, late=3, failed_checks={"positive": 2}, note="closes at 11:00", snapshot_id=2**62 + 1
+    )
+    run(tmp_path, Diagnosed(warning), hourly, finished("daily"))
+    site = written(tmp_path / "docs", small(), history=read_history(tmp_path))
+    (shown,) = site.data("runs")
+    assert shown["results"][0][8] == {
+        "table": "lake.main.hourly",
+        "snapshot": "4611686018427387905",
+        "note": "closes at 11:00",
+        "counts": {"late": 3},
+        "counted": [["Failed expectation", "positive", 2]],
+    }
+    assert shown["reported"] == [
+        {"level": "warning", "code": "watermark-unused", "message": "no effect", "hint": "Remove it", "node": 1,
+         "place": "models/hourly.sql:3:9"}
+    ]  # fmt: skip
+
+
+def test_a_run_has_the_first_of_its_warnings(tmp_path):
+    warnings = [Diagnosed(Diagnostic("watermark-unused", f"{n}", level=Level.WARNING)) for n in range(230)]
+    run(tmp_path, *warnings, finished("hourly"))
+    (shown,) = last_run(tmp_path).history
+    assert (len(shown.reported), shown.more_reported) == (200, 30)
+
+
+def test_a_test_has_its_history(tmp_path):
+    for status in (Status.PASS, Status.FAIL, Status.PASS):
+        run(tmp_path, events.TestFinished(TEST, 1, 1, status, 0.1, at=AT))
+    run(tmp_path, finished("daily"))
+    manifest = small()
+    (test,) = (one for one in manifest.tests if one.id == TEST)
+    site = written(tmp_path / "docs", manifest, stored_results(tmp_path), history=read_history(tmp_path))
+    columns = site.node(test.model)["columns"]
+    (shown,) = (one for column in columns for one in column.get("tests", ()))
+    assert [(status, tone) for _, status, tone in shown["history"]] == [
+        ("pass", "good"),
+        ("fail", "bad"),
+        ("pass", "good"),
+    ]
+    entry = site.data("runs")[1]["results"][0]
+    assert (entry[0], entry[8]) == ("not_null_hourly_window_start", {"tested": [1, True]})
+
+
+def test_runs_of_version_0_1_0_are_listed(tmp_path):
+    result = ["model.shop.hourly", "success", 1.0, 2.0, 3, 4, None]
+    (tmp_path / "runs.json").write_text(json.dumps({"runs": [{"command": "build", "results": [result]}]}))
+    (shown,) = last_run(tmp_path).history
+    assert [(one.node, one.rows_out, one.table) for one in shown.results] == [("model.hourly", 4, "")]
 
 
 def test_a_history_that_cannot_be_read_is_begun_again(tmp_path):

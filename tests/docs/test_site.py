@@ -268,7 +268,7 @@ def test_what_is_said_of_a_field_stands_at_the_field(tmp_path):
     assert other["name"] == "other.x"
     assert (site.short("model.a")["columns"], len(site.data("lineage")[0]["columns"])) == (2, 2)
     facts = dict(site.node("model.a")["facts"])
-    assert (facts["Meta: owner"], facts["Meta: pager"]) == ("ops", '{"on": true}')
+    assert (site.node("model.a")["owner"], facts["Meta: pager"]) == ("ops", '{"on": true}')
 
 
 def test_a_view_promises_what_it_reads(tmp_path):

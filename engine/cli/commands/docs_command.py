@@ -75,8 +75,11 @@ def shown_link(server: SiteServer, place: LinkPlace, target_dir: Path) -> Iterat
 _SITE = "docs"
 
 
-def generate(settings: CommandSettings, compare: Path | None = None) -> bool:
+def generate(settings: CommandSettings, compare: Path | None = None, rows: int = 0) -> bool:
     """Write the artifacts and the site, compared with an earlier manifest; False if the project has errors.
+
+    Args:
+        rows: so many rows of each table, and a profile of its columns; without personal data.
 
     Raises:
         UsageError: there is no manifest.json to compare with.
@@ -86,18 +89,21 @@ def generate(settings: CommandSettings, compare: Path | None = None) -> bool:
     # Read first: it may be the folder that is written.
     earlier_project = None if compare is None else load_previous(compare, must_exist=True)
     result = compile_and_report(settings, fail_on_errors=False, warnings=Warnings.DAILY)
-    page = write_page(settings, result, earlier_project)
+    page = write_page(settings, result, earlier_project, rows)
     settings.out.say(f"Wrote {_relative_path(page, settings)}; open it in a browser, or run engine docs serve")
     return not result.manifest.errors
 
 
-def write_page(settings: CommandSettings, result: Compiled, earlier_project: Previous | None = None) -> Path:
+def write_page(
+    settings: CommandSettings, result: Compiled, earlier_project: Previous | None = None, rows: int = 0
+) -> Path:
     from engine.compile.artifacts.write_artifacts import write_artifacts
     from engine.docs.catalog import write_catalog
     from engine.docs.site.differences import differences
     from engine.docs.site.freshness_status import read_freshness
     from engine.docs.site.last_run import read_results, read_watermarks
     from engine.docs.site.shared_page_data import Facts
+    from engine.docs.site.table_rows import read_rows
     from engine.docs.site.table_statistics import read_tables
     from engine.docs.site.write_site import write_site
     from engine.runtime.context.run_history import read_history
@@ -111,7 +117,9 @@ def write_page(settings: CommandSettings, result: Compiled, earlier_project: Pre
     run = read_results(stored_results(folder), read_history(folder))
     now, marks = datetime.now(UTC), read_watermarks(manifest, result.target)
     changes = None if earlier_project is None else differences(manifest, earlier_project)
-    return write_site(Facts(manifest, run, tables, read_freshness(folder), now, marks, changes), folder / _SITE)
+    shown_rows = read_rows(manifest, result.target.catalog, rows) if rows else {}
+    facts = Facts(manifest, run, tables, read_freshness(folder), now, marks, changes, shown_rows)
+    return write_site(facts, folder / _SITE)
 
 
 def serve(settings: CommandSettings, port: int, *, reload: bool = True) -> None:

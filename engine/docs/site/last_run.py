@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -94,7 +94,12 @@ class NodeRun:
 
 @dataclass(frozen=True, slots=True)
 class ResultInShort:
-    """How a node ended in a run; `began` and `ended` are None if it did not begin."""
+    """How a node ended in a run; `began` and `ended` are None if it did not begin.
+
+    Attributes:
+        table: what it wrote; "": nothing.
+        snapshot: id of the table's snapshot that it left.
+    """
 
     node: str
     status: str
@@ -103,6 +108,11 @@ class ResultInShort:
     rows_in: float | None
     rows_out: float | None
     message: str
+    table: str = ""
+    numbers: Mapping[str, float] = field(default_factory=dict)
+    counted: tuple[tuple[str, str, float], ...] = ()
+    note: str = ""
+    snapshot: int | None = None
 
     @property
     def tone(self) -> Tone:
@@ -110,12 +120,28 @@ class ResultInShort:
 
 
 @dataclass(frozen=True, slots=True)
+class Reported:
+    """A warning or an error of a run; `node` is the name of its model, or ""."""
+
+    level: str
+    code: str
+    message: str
+    hint: str
+    node: str
+    place: str
+
+
+@dataclass(frozen=True, slots=True)
 class RunInShort:
+    """A run; of its warnings and errors only the first are stored, `more_reported` counts the others."""
+
     at: datetime | None
     command: str
     target: str
     seconds: float | None
     results: tuple[ResultInShort, ...]
+    reported: tuple[Reported, ...] = ()
+    more_reported: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +149,7 @@ class LastRun:
     """A run: when it ended, its command and target, and how its nodes ended, by the ids of the manifest.
 
     Nodes that it did not finish, or that had no part in it, have the result of the last run that finished them.
-    `history` has the last runs in short, the newest first.
+    `history` has the last runs in short, the newest first, and `results_of` the results of each node in them.
     """
 
     at: datetime | None = None
@@ -132,6 +158,7 @@ class LastRun:
     seconds: float | None = None
     nodes: Mapping[str, NodeRun] = field(default_factory=dict)
     history: tuple[RunInShort, ...] = ()
+    results_of: Mapping[str, tuple[tuple[RunInShort, ResultInShort], ...]] = field(default_factory=dict)
 
     def counted(self, *kinds: str) -> Mapping[str, int]:
         ended = (
@@ -149,6 +176,11 @@ def read_results(results: Mapping[str, Any] | None, history: Mapping[str, Any] |
     """Read what run_results.json and runs.json hold; nothing of it is required."""
     run_results = results if isinstance(results, Mapping) else {}
     args = _mapping(run_results, "args")
+    runs = tuple(_runs(history or {}))
+    results_of: dict[str, list[tuple[RunInShort, ResultInShort]]] = defaultdict(list)
+    for run in runs:
+        for result in run.results:
+            results_of[result.node].append((run, result))
     nodes = {
         own_id(item["unique_id"]): _node(item)
         for item in _list(run_results, "results")
@@ -160,7 +192,8 @@ def read_results(results: Mapping[str, Any] | None, history: Mapping[str, Any] |
         target=_text(args, "target"),
         seconds=_number(run_results.get("elapsed_time")),
         nodes={**nodes, **dict(_unfinished(nodes, _mapping(history or {}, "finished")))},
-        history=tuple(_runs(history or {})),
+        history=runs,
+        results_of={node: tuple(results) for node, results in results_of.items()},
     )
 
 
@@ -184,20 +217,47 @@ def _runs(history: Mapping[str, Any]) -> Iterator[RunInShort]:
         if isinstance(run, Mapping):
             results = tuple(_in_short(item) for item in _list(run, "results") if _is_result(item))
             at = format_values.instant(run.get("started_at") or run.get("at"))
-            yield RunInShort(at, _text(run, "command"), _text(run, "target"), _number(run.get("seconds")), results)
+            reported = tuple(_reported(item) for item in _list(run, "diagnostics") if isinstance(item, Mapping))
+            seconds, more = _number(run.get("seconds")), int(_number(run.get("more_diagnostics")) or 0)
+            yield RunInShort(at, _text(run, "command"), _text(run, "target"), seconds, results, reported, more)
 
 
-_PARTS = 7
+# Version 0.1.0 wrote no table and no details.
+_PARTS = (7, 9)
 
 
 def _is_result(item: Any) -> bool:
-    return isinstance(item, list) and len(item) == _PARTS and isinstance(item[0], str)
+    return isinstance(item, list) and len(item) in _PARTS and isinstance(item[0], str)
 
 
 def _in_short(item: Sequence[Any]) -> ResultInShort:
-    name, status, began, ended, rows_in, rows_out, message = item
+    name, status, began, ended, rows_in, rows_out, message, table, details = [*item, None, None][: _PARTS[1]]
     began, ended, rows_in, rows_out = (_number(value) for value in (began, ended, rows_in, rows_out))
-    return ResultInShort(own_id(name), str(status), began, ended, rows_in, rows_out, str(message or ""))
+    response = details if isinstance(details, Mapping) else {}
+    snapshot, kind = response.get("snapshot_id"), _text(response, "kind")
+    if kind and "rows_in" not in _measured(kind):
+        rows_in = None
+    return ResultInShort(
+        own_id(name),
+        str(status),
+        began,
+        ended,
+        rows_in,
+        rows_out,
+        str(message or ""),
+        table if isinstance(table, str) else "",
+        dict(_numbers(response, _measured(kind))),
+        tuple(_counted(response)),
+        _note(response),
+        snapshot if isinstance(snapshot, int) else None,
+    )
+
+
+def _reported(item: Mapping[str, Any]) -> Reported:
+    file, line, column = _text(item, "file"), _number(item.get("line")), _number(item.get("column"))
+    place = ":".join(str(part) for part in (file, line, column) if part)
+    level, code, message, hint, node = (_text(item, key) for key in ("level", "code", "message", "hint", "node"))
+    return Reported(level, code, message, hint, node, place)
 
 
 def last_run(target_dir: Path) -> LastRun:

@@ -19,6 +19,7 @@ from engine.docs.site.differences import RemovedNode
 from engine.docs.site.freshness_status import FreshnessStatus
 from engine.docs.site.last_run import Batch, NodeRun
 from engine.docs.site.shared_page_data import Facts, Record, SiteNode, moment, run_in_short, slim
+from engine.docs.site.table_rows import TableRows
 from engine.docs.site.table_statistics import Snapshot, StoredTable
 from engine.sources.credentials import masked_options
 
@@ -37,6 +38,7 @@ def node_record(facts: Facts, node: SiteNode) -> Record:
     common = {
         "id": node.id,
         "description": node.description,
+        "owner": owner(node.meta.get("owner")),
         "problems": facts.findings.get(node.name, []),
         "columns": list(_columns(facts, node)),
     }
@@ -45,6 +47,7 @@ def node_record(facts: Facts, node: SiteNode) -> Record:
         more = {"fresh": _fresh(fresh) if fresh else None, "facts": _source_facts(node)}
         return slim({**common, "words": _details(page_header.source_words(node)), **more})
     promise, run, table = facts.promised.get(node.id), facts.run.nodes.get(node.id), facts.tables.get(node.id)
+    rows = facts.rows.get(node.id)
     placed = {column.name.lower() for column in node.columns}
     tests = [t for t in facts.tests.get(node.id, ()) if t.column is None or t.column.lower() not in placed]
     names = [macro.name for macro in facts.manifest.macros]
@@ -65,18 +68,13 @@ def node_record(facts: Facts, node: SiteNode) -> Record:
             "run": _run(node, run) if run else None,
             "watermark": moment(facts.watermark(node.id)),
             "table": _table(node, table) if table else None,
+            "rows": _rows(rows) if rows else None,
         }
     )
 
 
 def _exposure(facts: Facts, exposure: Exposure) -> Record:
-    owner = exposure.owner
-    name, email = (str(owner.get(key, "")) for key in ("name", "email"))
-    whom = f"{name} <{email}>" if name and email else name or email
-    other_details = {key: value for key, value in owner.items() if key not in {"name", "email"}}
     rows = (
-        ("Owner", whom),
-        *((f"Owner: {key}", format_values.value(value)) for key, value in other_details.items()),
         ("Maturity", exposure.maturity),
         *((f"Meta: {key}", format_values.value(value)) for key, value in exposure.meta.items()),
         ("Declared in", str(exposure.location or exposure.file)),
@@ -85,6 +83,7 @@ def _exposure(facts: Facts, exposure: Exposure) -> Record:
         {
             "id": exposure.id,
             "title": exposure.label,
+            "owner": owner(exposure.owner),
             "description": exposure.description,
             "problems": facts.findings.get(exposure.name, []),
             "url": exposure.url,
@@ -93,19 +92,37 @@ def _exposure(facts: Facts, exposure: Exposure) -> Record:
     )
 
 
+def owner(declared: Any) -> str:
+    """An exposure's `owner`, or `meta.owner` of another node, in one line."""
+    if not isinstance(declared, Mapping):
+        return format_values.value(declared) if declared else ""
+    name, email = (str(declared.get(key) or "") for key in ("name", "email"))
+    whom = f"{name} <{email}>" if name and email else name or email
+    other_details = [
+        f"{key}: {format_values.value(value)}" for key, value in declared.items() if key not in {"name", "email"}
+    ]
+    return ", ".join(filter(None, [whom, *other_details]))
+
+
+def _meta(meta: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """All but the owner, which has a place of its own."""
+    return [(f"Meta: {key}", format_values.value(value)) for key, value in meta.items() if key != "owner"]
+
+
 def _sink(facts: Facts, sink: Sink) -> Record:
     rows = (
         ("Delivers to", sink.place),
         ("Key", ", ".join(sink.key)),
         ("Columns", ", ".join(sink.columns)),
         ("Excluded", ", ".join(sink.exclude)),
-        *((f"Meta: {key}", format_values.value(value)) for key, value in sink.meta.items()),
+        *_meta(sink.meta),
         ("Declared in", str(sink.location or sink.file)),
     )
     return slim(
         {
             "id": sink.id,
             "description": sink.description,
+            "owner": owner(sink.meta.get("owner")),
             "problems": facts.findings.get(sink.name, []),
             "facts": [[term, text] for term, text in rows if text],
         }
@@ -168,7 +185,12 @@ def _unit_test(facts: Facts, unit_test: UnitTest) -> Record:
 
 def _ended(facts: Facts, test: str) -> Record:
     run = facts.run.nodes.get(test)
-    return {"status": run.status, "tone": run.tone.value, "message": run.message} if run else {}
+    history = [
+        [moment(run.at), result.status, result.tone.value]
+        for run, result in reversed(facts.run.results_of.get(test, ()))
+    ]
+    ended = {"status": run.status, "tone": run.tone.value, "message": run.message} if run else {}
+    return {**ended, "history": history if len(history) > 1 else []}
 
 
 def _fresh(fresh: FreshnessStatus) -> Record:
@@ -183,7 +205,7 @@ def _source_facts(source: Source) -> list[list[str]]:
     rows = (
         ("Source", source.group),
         ("Options", options),
-        *((f"Meta: {key}", format_values.value(value)) for key, value in source.meta.items()),
+        *_meta(source.meta),
         ("Declared in", str(source.location or source.file)),
     )
     return [[term, text] for term, text in rows if text]
@@ -196,7 +218,7 @@ def _model_facts(model: Model) -> list[list[str]]:
     rows = (
         ("View" if model.computed_when_read else "Table", str(model.relation) if model.in_catalog else ""),
         ("Properties", properties),
-        *((f"Meta: {key}", format_values.value(value)) for key, value in model.meta.items()),
+        *_meta(model.meta),
         ("Defined in", model.file),
         ("Fingerprint", model.fingerprint),
     )
@@ -216,6 +238,11 @@ def _run(model: Model, run: NodeRun) -> Record:
 def _batch(batch: Batch) -> list[Any]:
     mark = moment(batch.watermark)
     return [batch.id, batch.rows_in, batch.rows_out, batch.late, batch.state_rows, mark, batch.quarantined]
+
+
+def _rows(rows: TableRows) -> Record:
+    profiles = [[p.name, p.nulls, p.distinct, p.least, p.greatest] for p in rows.profiles]
+    return {"rows": rows.rows, "profiled": rows.profiled, "profiles": profiles, "hidden": rows.hidden}
 
 
 def _table(model: Model, table: StoredTable) -> Record:

@@ -24,7 +24,8 @@ from engine.docs.site.column_trace import fields_of, named_in, own_columns
 from engine.docs.site.differences import Differences, RemovedNode
 from engine.docs.site.freshness_status import FreshnessStatus
 from engine.docs.site.graph_links import Link, links_of
-from engine.docs.site.last_run import LastRun, NodeRun
+from engine.docs.site.last_run import LastRun, NodeRun, ResultInShort
+from engine.docs.site.table_rows import TableRows
 from engine.docs.site.table_statistics import StoredTable
 from engine.errors import Diagnostic
 
@@ -38,7 +39,7 @@ _Test = TypeVar("_Test", DataTest, UnitTest)
 class Facts:
     """Everything that the site shows: the project, its last run, its tables, freshness, and the time.
 
-    `watermarks` has that of each stream, by its id.
+    `watermarks` has that of each stream, by its id, and `rows` rows of tables, if they shall be shown.
     """
 
     manifest: Manifest
@@ -48,6 +49,7 @@ class Facts:
     at: datetime
     watermarks: Mapping[str, datetime] = field(default_factory=dict)
     differences: Differences | None = None
+    rows: Mapping[str, TableRows] = field(default_factory=dict)
 
     @cached_property
     def nodes(self) -> tuple[SiteNode, ...]:
@@ -337,14 +339,43 @@ def run_records(facts: Facts) -> list[Record]:
             "seconds": run.seconds,
             "results": [
                 [
-                    facts.numbers.get(result.node, result.node.partition(".")[2]), result.status, result.tone.value,
+                    _node_or_name(facts, result.node), result.status, result.tone.value,
                     result.began, result.ended, result.rows_in, result.rows_out, result.message,
+                    _written(facts, result),
                 ]
                 for result in run.results
             ],
+            "reported": [
+                slim({"level": one.level, "code": one.code, "message": one.message, "hint": one.hint,
+                      "node": facts.numbers.get(f"model.{one.node}", one.node), "place": one.place})
+                for one in run.reported
+            ],
+            "more": run.more_reported,
         }
         for run in facts.run.history
     ]  # fmt: skip
+
+
+def _node_or_name(facts: Facts, node: str) -> int | str:
+    if node in facts.numbers:
+        return facts.numbers[node]
+    test = facts.manifest.nodes.get(node)
+    return test.name if test is not None else node.partition(".")[2]
+
+
+def _written(facts: Facts, result: ResultInShort) -> Record:
+    """What a node wrote in a run; the id of a snapshot as text, as JavaScript has no such numbers.
+
+    `tested` is the model of a test, and whether the test waited for it: a unit test does not.
+    """
+    snapshot = None if result.snapshot is None else str(result.snapshot)
+    counts = {key: value for key, value in result.numbers.items() if key not in ("rows_in", "rows_out")}
+    test = facts.manifest.nodes.get(result.node)
+    tested_model = facts.numbers.get(test.model) if isinstance(test, DataTest | UnitTest) else None
+    record: Record = {"table": result.table, "snapshot": snapshot, "note": result.note}
+    if tested_model is not None:
+        record["tested"] = [tested_model, isinstance(test, DataTest)]
+    return slim({**record, "counts": counts, "counted": [list(counted) for counted in result.counted]})
 
 
 def change_records(facts: Facts) -> list[Record]:

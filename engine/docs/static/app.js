@@ -193,7 +193,7 @@
           }
         },
       },
-      h("summary", {}, h("bdi", {}, title), h("span", { class: "count" }, number(count))),
+      h("summary", {}, headrace.dotted(title, /(?<=[\/_])/), h("span", { class: "count" }, number(count))),
       list,
     );
   }

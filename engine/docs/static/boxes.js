@@ -117,8 +117,12 @@
       const size = LETTERS[level];
       text.setAttribute("font-size", size);
       if (!level) {
-        text.setAttribute("transform", "translate(47 24)");
-        text.replaceChildren(cut(box.name, `600 ${size}px ${SANS}`, BOX.width - 57));
+        // A long name has two lines: many begin alike.
+        const written = broken(box.name, size, BOX.width - 57);
+        const two = written.length > 1;
+        text.setAttribute("transform", `translate(47 ${two ? 18 : 24})`);
+        text.replaceChildren(...written.map((line, i) => s("tspan", { x: 0, y: 15 * i }, line)));
+        box.querySelector(".under").setAttribute("y", two ? 49 : 42);
         return;
       }
       const written = readable(box.name, level);

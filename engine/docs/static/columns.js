@@ -108,7 +108,17 @@
         h("a", { href: headrace.hrefOf(index.nodes[other]) }, index.nodes[other].name),
       ]),
       test.status ? [" ", badge(test.status, test.tone)] : null,
+      test.history ? [" ", past(test.history)] : null,
     );
+  }
+
+  /* How a test ended in the last runs, the oldest first. */
+  function past(runs) {
+    const counted = new Map();
+    for (const [, status] of runs) counted.set(status, (counted.get(status) || 0) + 1);
+    const words = [...counted].map(([status, count]) => `${count} ${status}`).join(", ");
+    const title = runs.map(([at, status]) => `${at ? headrace.stamp(at) : "?"} ${status}`).join("\n");
+    return h("span", { class: "past", role: "img", "aria-label": `last ${runs.length} runs: ${words}`, title }, runs.map(([, , tone]) => h("i", { class: tone })));
   }
 
   Object.assign(headrace, { columnTable, rowDeciders, testLine, metas });

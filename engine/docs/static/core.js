@@ -102,12 +102,12 @@ const headrace = (() => {
   const s = (tag, properties, ...children) =>
     fill(document.createElementNS("http://www.w3.org/2000/svg", tag), properties, children);
 
-  /* A dotted name, which may break behind each dot. */
-  const dotted = (name) =>
+  /* A dotted name, which may break behind each dot, or behind other signs. */
+  const dotted = (name, signs = /(?<=\.)/) =>
     h(
       "bdi",
       {},
-      name.split(/(?<=\.)/).map((part, i) => [i ? document.createElement("wbr") : null, part]),
+      name.split(signs).map((part, i) => [i ? document.createElement("wbr") : null, part]),
     );
 
   const count = new Intl.NumberFormat("en");
@@ -140,11 +140,11 @@ const headrace = (() => {
   const ago = (at) => (Date.now() - at < 1000 ? "just now" : `${span(Date.now() - at)} ago`);
   const stamp = (at) => new Date(at).toISOString().replace("T", " ").slice(0, 19);
 
-  /* A time in UTC; how long ago it was, or without seconds, where that is of more use. */
-  function time(at, { relative = false, brief = false } = {}) {
+  /* A time in UTC; how long ago it was, without seconds, or without the day, where that is of more use. */
+  function time(at, { relative = false, brief = false, clock = false } = {}) {
     if (!at) return "–";
     const text = `${stamp(at)} UTC`;
-    const shown = relative ? ago(at) : brief ? stamp(at).slice(0, 16) : text;
+    const shown = relative ? ago(at) : brief ? stamp(at).slice(0, 16) : clock ? stamp(at).slice(11) : text;
     return h("time", { datetime: new Date(at).toISOString(), title: text }, shown);
   }
 

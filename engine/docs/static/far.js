@@ -7,11 +7,20 @@
   const NAMED = 40;
   const KINDS = ["source", "stream", "table", "view", "exposure"];
 
+  let known = null;
+
+  /* The colours of the theme, read once for a frame. */
   function colours() {
+    const { theme } = document.documentElement.dataset;
+    if (known && known.theme === theme) return known;
+    requestAnimationFrame(() => {
+      known = null;
+    });
     const style = getComputedStyle(document.documentElement);
     const of = (name) => style.getPropertyValue(`--${name}`).trim();
     const named = ["card", "raised", "line", "strong-line", "ink", "soft", "accent", "bad", "warn"].map((name) => [name, of(name)]);
-    return Object.fromEntries([...named, ...KINDS.flatMap((kind) => [[kind, of(kind)], [`${kind}-back`, of(`${kind}-back`)]])]);
+    known = Object.fromEntries([["theme", theme], ...named, ...KINDS.flatMap((kind) => [[kind, of(kind)], [`${kind}-back`, of(`${kind}-back`)]])]);
+    return known;
   }
 
   class Far {
@@ -28,18 +37,31 @@
       pen.setTransform(dense * scale, 0, 0, dense * scale, dense * x, dense * y);
       const colour = colours();
       pen.lineWidth = Math.max(1.2, 0.8 / scale);
+      const webs = this.websOf(lines);
       for (const lit of [false, true]) {
         pen.globalAlpha = this.near && !lit ? 0.18 : 1;
         pen.strokeStyle = lit && this.near ? colour.stream : colour["strong-line"];
-        pen.beginPath();
-        const web = new Path2D();
-        for (const line of lines)
-          if ((!this.near && lit) || (this.near && (this.isLit(line.from) && this.isLit(line.to)) === lit))
-            web.addPath((line.shape = line.shape || new Path2D(headrace.route(line))));
-        pen.stroke(web);
+        pen.stroke(lit ? webs.lit : webs.others);
       }
       for (const id of seen) this.boxFar(pen, colour, id);
       pen.globalAlpha = 1;
+    }
+
+    /* The links in the light and the others, each as one path. Whoever sees most of them moves one path of all. */
+    websOf(lines) {
+      if (lines.length * 2 < this.lines.length) return this.woven(lines);
+      if (!this.web || this.web.of !== this.lines || this.web.near !== this.near)
+        this.web = { of: this.lines, near: this.near, ...this.woven(this.lines) };
+      return this.web;
+    }
+
+    woven(lines) {
+      const webs = { lit: new Path2D(), others: new Path2D() };
+      for (const line of lines) {
+        const lit = this.near !== null && this.isLit(line.from) && this.isLit(line.to);
+        (lit ? webs.lit : webs.others).addPath((line.shape = line.shape || new Path2D(headrace.route(line))));
+      }
+      return webs;
     }
 
     boxFar(pen, colour, id) {

@@ -143,6 +143,7 @@
   /* Sweep left and right, and exchange neighbours, until that helps no more. */
   function swept(start, graph) {
     const place = new Float64Array(graph.layer.length);
+    const wish = new Float64Array(graph.layer.length);
     const set = (row) => row.forEach((vertex, i) => (place[vertex] = i));
     const rows = start.map((row) => [...row]);
     rows.forEach(set);
@@ -155,8 +156,8 @@
       const other = right ? graph.downs : graph.ups;
       for (let i = 1; i < rows.length; i += 1) {
         const row = rows[right ? i : rows.length - 1 - i];
-        const wish = new Map(row.map((vertex) => [vertex, centre(vertex, edges, both ? other : null, place)]));
-        row.sort((a, b) => wish.get(a) - wish.get(b) || place[a] - place[b]);
+        for (const vertex of row) wish[vertex] = centre(vertex, edges, both ? other : null, place);
+        row.sort((a, b) => wish[a] - wish[b] || place[a] - place[b]);
         set(row);
       }
       transpose(rows, graph, place);
@@ -177,27 +178,67 @@
 
   const EXCHANGES = 8;
 
-  /* Exchange neighbours of a row as long as fewer links cross. */
-  function transpose(rows, { ups, downs }, place) {
+  /* Exchange neighbours of a row as long as fewer links cross. A row is looked at again if it or one beside it has changed. */
+  function transpose(rows, graph, place) {
+    const changed = new Uint8Array(rows.length + 2).fill(1);
     for (let round = 0; round < EXCHANGES; round += 1) {
       let better = false;
-      for (const row of rows)
-        for (let i = 1; i < row.length; i += 1) {
-          const [a, b] = [row[i - 1], row[i]];
-          if (over(ups[a], ups[b], place) + over(downs[a], downs[b], place) <= over(ups[b], ups[a], place) + over(downs[b], downs[a], place))
-            continue;
-          [row[i - 1], row[i]] = [b, a];
-          [place[a], place[b]] = [i, i - 1];
-          better = true;
-        }
+      rows.forEach((row, at) => {
+        if (!changed[at + 1]) return;
+        changed[at + 1] = 0;
+        if (!exchanged(row, graph, place)) return;
+        changed.fill(1, at, at + 3);
+        better = true;
+      });
       if (!better) return;
     }
   }
 
-  /* How many links to `first` cross one to `second`, if the first vertex is above the second. */
-  function over(first, second, place) {
-    let count = 0;
-    for (const a of first) for (const b of second) if (place[a] > place[b]) count += 1;
+  /* Try each pair of neighbours of a row once; whether that has changed anything. */
+  function exchanged(row, { ups, downs }, place) {
+    for (const vertex of row) {
+      sort(ups[vertex], place);
+      sort(downs[vertex], place);
+    }
+    let better = false;
+    for (let i = 1; i < row.length; i += 1) {
+      const [a, b] = [row[i - 1], row[i]];
+      if (gain(ups[a], ups[b], place) + gain(downs[a], downs[b], place) <= 0) continue;
+      row[i - 1] = b;
+      row[i] = a;
+      place[b] = i - 1;
+      place[a] = i;
+      better = true;
+    }
+    return better;
+  }
+
+  // More links than these are sorted by the browser.
+  const MANY = 40;
+
+  /* Sort vertices by their places. They are nearly sorted: little has changed since the last time. */
+  function sort(vertices, place) {
+    if (vertices.length > MANY) vertices.sort((a, b) => place[a] - place[b]);
+    else for (let i = 1; i < vertices.length; i += 1) {
+      const vertex = vertices[i];
+      let at = i;
+      for (; at && place[vertices[at - 1]] > place[vertex]; at -= 1) vertices[at] = vertices[at - 1];
+      vertices[at] = vertex;
+    }
+  }
+
+  /* How many links fewer cross if the vertex with the links to `second` comes before the one with those to `first`. */
+  function gain(first, second, place) {
+    if (!first.length || !second.length) return 0;
+    // Most neighbours do not overlap at all.
+    if (place[first[first.length - 1]] < place[second[0]]) return -first.length * second.length;
+    let [count, less, most] = [0, 0, 0];
+    for (let i = 0; i < first.length; i += 1) {
+      const at = place[first[i]];
+      while (less < second.length && place[second[less]] < at) less += 1;
+      while (most < second.length && place[second[most]] <= at) most += 1;
+      count += less + most - second.length;
+    }
     return count;
   }
 
@@ -211,14 +252,14 @@
       const tree = new Int32Array(row.length + 1);
       let before = 0;
       for (const vertex of rows[at - 1]) {
-        const ends = downs[vertex].map((reader) => place[reader]);
-        for (const end of ends) {
+        const readers = downs[vertex];
+        for (const reader of readers) {
           let above = 0;
-          for (let i = end + 1; i > 0; i -= i & -i) above += tree[i];
+          for (let i = place[reader] + 1; i > 0; i -= i & -i) above += tree[i];
           count += before - above;
         }
-        for (const end of ends) for (let i = end + 1; i <= row.length; i += i & -i) tree[i] += 1;
-        before += ends.length;
+        for (const reader of readers) for (let i = place[reader] + 1; i <= row.length; i += i & -i) tree[i] += 1;
+        before += readers.length;
       }
     }
     return count;

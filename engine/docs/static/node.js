@@ -30,7 +30,7 @@
       columns,
       tests,
       () => unitTests(more),
-      () => [headrace.runs(more.table), headrace.snapshots(more.table)],
+      () => [headrace.rows(more), headrace.runs(more.table), headrace.snapshots(more.table)],
     ].map(headrace.block);
     const [status, typed, ownTests, units, written] = parts.map((part) => part.element);
     /* What a run changes is drawn again. */
@@ -68,6 +68,7 @@
           ),
         ),
         headrace.kindOf(node) === "model" && node.summary ? h("p", { class: "lead" }, sentence(node.summary)) : null,
+        more.owner ? h("p", { class: "owner" }, "Owner: ", h("bdi", {}, more.owner)) : null,
         more.url ? h("p", {}, h("a", { href: more.url, rel: "noreferrer noopener" }, more.url)) : null,
         more.title ? h("p", { class: "lead" }, more.title) : null,
         more.description ? headrace.prose(more.description) : null,

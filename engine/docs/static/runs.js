@@ -5,6 +5,8 @@
   const { h, number, plural, time, badge, section, table, cell, amount, nodeLink } = headrace;
   // Times of nodes are known to about so many seconds.
   const SLACK = 1;
+  // So many lines of the log are drawn at once.
+  const SHOWN = 100;
   const seconds = (value) => (value === null || value === undefined ? "–" : value < 10 ? `${value.toFixed(1)} s` : headrace.span(value * 1000));
 
   async function runsPage(site, place) {
@@ -46,13 +48,28 @@
       .map(([status, { tone, count }]) => [badge(`${number(count)} ${status}`, tone), " "]);
   }
 
+  /* What a node waits for: a model for what it reads and for its unit tests, a data test for its model. */
+  function inputsOf(site, spans) {
+    const unitTests = new Map();
+    for (const { name, result } of spans) {
+      const [model, later] = result[8].tested || [];
+      if (model !== undefined && !later) unitTests.set(model, [...(unitTests.get(model) || []), name]);
+    }
+    return ({ name, result }) => {
+      if (typeof name === "number") return [...site.graph.up[name], ...(unitTests.get(name) || [])];
+      const [model, later] = result[8].tested || [];
+      return later ? [model] : [];
+    };
+  }
+
   /* When each node could have begun, and the chain of nodes that the end of the run waited for. */
   function timed(site, results) {
     const spans = results.filter(([, , , began]) => began !== null).map((result) => ({ result, name: result[0], began: result[3], ended: result[4] }));
     const byNode = new Map(spans.map((span) => [span.name, span]));
+    const inputs = inputsOf(site, spans);
     const start = Math.min(...spans.map(({ began }) => began));
     for (const span of spans) {
-      const parents = typeof span.name === "number" ? site.graph.up[span.name].map((parent) => byNode.get(parent)).filter((parent) => parent && parent !== span && parent.ended <= span.began + SLACK) : [];
+      const parents = inputs(span).map((parent) => byNode.get(parent)).filter((parent) => parent && parent !== span && parent.ended <= span.began + SLACK);
       span.after = parents.sort((a, b) => b.ended - a.ended)[0] || null;
       span.ready = Math.min(span.began, Math.max(start, span.after ? span.after.ended : start));
       // It waited for another node to make room for it.
@@ -93,11 +110,64 @@
         left.length
           ? section("Not begun", h("p", { class: "note" }, plural(left.length, "node")), h("ul", { class: "plain many" }, left.slice(0, 200).map(([name, status, tone, , , , , message]) => h("li", {}, label(site, name), " ", badge(status, tone), message ? h("span", { class: "under" }, ` ${message}`) : null))))
           : null,
+        run.reported.length ? section("Warnings and errors", reported(site, run)) : null,
+        run.results.length ? section("Log", log(site, run)) : null,
       ),
     };
   }
 
-  const label = ({ index }, name) => (typeof name === "number" ? nodeLink(index.nodes[name]) : h("code", {}, h("bdi", {}, name)));
+  /* What the run warned about, as the terminal showed it. */
+  function reported(site, { reported: all, more }) {
+    const item = ({ level, code, message, hint, node, place }) =>
+      h(
+        "li",
+        { class: level },
+        badge(level, level === "error" ? "bad" : "warn"),
+        h("p", { dir: "auto" }, message),
+        hint ? h("p", { class: "hint", dir: "auto" }, hint) : null,
+        h("p", { class: "where" }, node !== undefined ? label(site, node) : null, place ? h("code", {}, place) : null, h("code", {}, code)),
+      );
+    return [rest("ul", { class: "problems" }, all, item), more ? h("p", { class: "note" }, `and ${plural(more, "more that is", "more that are")} not recorded`) : null];
+  }
+
+  /* A list that begins with a part of its items, and a button that brings the rest. */
+  function rest(tag, properties, items, item) {
+    const list = h(tag, properties, items.slice(0, SHOWN).map(item));
+    if (items.length <= SHOWN) return list;
+    return [list, headrace.more(`Show all ${number(items.length)}`, (before) => before.append(...items.slice(SHOWN).map(item)))];
+  }
+
+  /* What each node did, in the order in which they ended: inputs, output, counts. */
+  function log(site, { results }) {
+    const done = results.filter(([, , , began]) => began !== null).sort((a, b) => a[4] - b[4]);
+    const entry = ([name, status, tone, , ended, rowsIn, rowsOut, message, written]) => {
+      const counts = { rows_in: rowsIn, rows_out: rowsOut, ...written.counts };
+      const texts = headrace.COUNTS.filter(([key]) => counts[key]).map(([key, text]) => `${text.toLowerCase()}: ${number(counts[key])}`);
+      texts.push(...(written.counted || []).map(([what, of, rows]) => `${what.toLowerCase()} (${of}): ${number(rows)}`));
+      const inputs = typeof name === "number" ? [...new Set(site.graph.up[name])] : [];
+      const [tested] = written.tested || [];
+      return h(
+        "li",
+        {},
+        time(ended * 1000, { clock: true }),
+        h(
+          "div",
+          {},
+          h("p", {}, typeof name === "number" ? nodeName(site, name) : label(site, name), " ", badge(status, tone), " ", texts.join(", ")),
+          inputs.length ? h("p", { class: "note" }, "read ", inputs.map((input, i) => [i ? ", " : "", nodeName(site, input)])) : null,
+          tested === undefined ? null : h("p", { class: "note" }, "tested ", nodeName(site, tested)),
+          written.table ? h("p", { class: "note" }, "wrote ", h("code", {}, written.table), written.snapshot ? `, snapshot ${written.snapshot}` : "") : null,
+          message ? h("p", { class: "note", dir: "auto" }, message) : null,
+          written.note ? h("p", { class: "note" }, written.note) : null,
+        ),
+      );
+    };
+    return rest("ul", { class: "log" }, done, entry);
+  }
+
+  const nodeName = ({ index }, place) => h("a", { href: headrace.hrefOf(index.nodes[place]) }, h("bdi", {}, index.nodes[place].name));
+
+  const label = ({ index }, name) => (typeof name === "number" ? nodeLink(index.nodes[name]) : h("code", {}, headrace.dotted(name, /(?<=[._])/)));
 
   const legend = () =>
     h("p", { class: "legend" }, [["ran", "ran"], ["ran critical", "critical path"], ["waited", "waited, inputs ready"]].map(([style, text]) => h("span", {}, h("i", { class: `sample-bar ${style}`, "aria-hidden": "true" }), text)));

@@ -2,6 +2,16 @@
 
 /* How a model is doing: its last run, its table, charts, and its snapshots. */
 (() => {
+  const COUNTS = [
+    ["rows_in", "Rows in"],
+    ["rows_out", "Rows out"],
+    ["rows_updated", "Rows updated"],
+    ["rows_deleted", "Rows deleted"],
+    ["late", "Late rows"],
+    ["quarantined", "Quarantined"],
+    ["state_rows", "Rows in state"],
+    ["batches", "Micro-batches"],
+  ];
   const { h, number, bytes, time, badge, section } = headrace;
 
   const WAITING = "Rows wait until its tests pass. Readers see the table as it was before them.";
@@ -25,16 +35,7 @@
         ),
       );
     if (watermark) tiles.push(tile("Watermark", headrace.stamp(watermark), headrace.behind(watermark, run)));
-    for (const [key, label] of [
-      ["rows_in", "Rows in"],
-      ["rows_out", "Rows out"],
-      ["rows_updated", "Rows updated"],
-      ["rows_deleted", "Rows deleted"],
-      ["late", "Late rows"],
-      ["quarantined", "Quarantined"],
-      ["state_rows", "Rows in state"],
-      ["batches", "Micro-batches"],
-    ]) {
+    for (const [key, label] of COUNTS) {
       if (run && run[key] !== undefined)
         tiles.push(tile(label, number(run[key]), "", key === "late" && run[key] ? "warn" : ""));
     }
@@ -140,5 +141,31 @@
     return section("Runs", headrace.table("Runs that wrote this table", heads, table.runs.map(row), "numbers"));
   }
 
-  Object.assign(headrace, { state, snapshots, runs });
+  /* Some rows of a table, and what its columns hold. */
+  function rows({ rows: found }) {
+    if (!found) return null;
+    const names = found.profiles.map(([name]) => name);
+    const text = (value) => (value === null ? h("i", { class: "under" }, "NULL") : h("bdi", {}, value));
+    const profile = ([name, nulls, distinct, least, greatest]) =>
+      h(
+        "tr",
+        {},
+        h("th", { scope: "row" }, h("bdi", {}, name)),
+        headrace.amount("NULL", nulls),
+        headrace.amount("Distinct", distinct),
+        headrace.cell("Least", least === null ? "–" : text(least)),
+        headrace.cell("Greatest", greatest === null ? "–" : text(greatest)),
+      );
+    const heads = [["Column"], ["NULL", "amount"], ["Distinct", "amount"], ["Least"], ["Greatest"]];
+    return section(
+      "Rows",
+      found.hidden.length ? h("p", { class: "note" }, "Left out, as they may hold personal data: ", found.hidden.map((name, i) => [i ? ", " : "", h("code", {}, name)])) : null,
+      found.rows.length && names.length
+        ? headrace.table("Rows", names.map((name) => [name]), found.rows.map((row) => h("tr", {}, row.map((value) => h("td", {}, text(value))))), "numbers values")
+        : h("p", { class: "notice" }, names.length ? "The table has no rows." : "The table has no other columns."),
+      found.profiles.length ? [h("h3", {}, `Profile of ${headrace.plural(found.profiled, "row")}`), headrace.table("Profile", heads, found.profiles.map(profile), "numbers")] : null,
+    );
+  }
+
+  Object.assign(headrace, { COUNTS, state, snapshots, rows, runs });
 })();

@@ -19,6 +19,12 @@ FILE = "runs.json"
 _MOST_RUNS = 20
 # Results of all runs together; older runs go first.
 _MOST_RESULTS = 20_000
+# Warnings and errors of a run.
+_MOST_DIAGNOSTICS = 200
+_DETAILS = (
+    "kind", "rows_out", "rows_updated", "rows_deleted", "late", "quarantined", "batches", "bad_records",
+    "failed_checks", "note", "deferred", "snapshot_id",
+)  # fmt: skip
 _UNFINISHED = frozenset({Status.SKIPPED.value, Status.ERROR.value})
 
 
@@ -61,6 +67,8 @@ def _finished(results: Iterable[Mapping[str, Any]]) -> dict[str, Mapping[str, An
 
 def _run(document: Mapping[str, Any]) -> dict[str, Any]:
     metadata, arguments = document["metadata"], document["args"]
+    diagnostics = [*(arguments.get("diagnostics") or ())]
+    diagnostics += [one for item in _results(document) for one in _response(item).get("diagnostics") or ()]
     return {
         "id": metadata.get("invocation_id"),
         "started_at": metadata.get("invocation_started_at"),
@@ -69,18 +77,25 @@ def _run(document: Mapping[str, Any]) -> dict[str, Any]:
         "target": arguments.get("target"),
         "seconds": document.get("elapsed_time"),
         "results": [_result(item) for item in _results(document)],
+        "diagnostics": diagnostics[:_MOST_DIAGNOSTICS],
+        "more_diagnostics": max(0, len(diagnostics) - _MOST_DIAGNOSTICS),
     }
 
 
+def _response(item: Mapping[str, Any]) -> Mapping[str, Any]:
+    return item.get("adapter_response") or {}
+
+
 def _result(item: Mapping[str, Any]) -> list[Any]:
-    """Name, status, begin and end (seconds since 1970), rows in and out, message."""
-    response = item.get("adapter_response") or {}
+    """Name, status, begin and end (seconds since 1970), rows in and out, message, table, details of the response."""
+    response = _response(item)
     ends = [timing["completed_at"] for timing in item.get("timing") or () if timing.get("completed_at")]
     end = round(datetime.fromisoformat(ends[0]).timestamp(), 3) if ends else None
     begin = None if end is None else round(end - (item.get("execution_time") or 0), 3)
     status = Status.UNCHANGED.value if response.get("unchanged") is True else item["status"]
     return [
         item["unique_id"], status, begin, end, response.get("rows_in"), response.get("rows_out"), item.get("message"),
+        item.get("relation_name"), {key: response[key] for key in _DETAILS if response.get(key)},
     ]  # fmt: skip
 
 
