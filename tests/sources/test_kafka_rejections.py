@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from engine.sources.kafka.connection import Connection
+from engine.sources.connection import Connection
 from engine.sources.kafka.rejections import Cause, rejection
 from tests.sources.test_kafka_connection import closed, listening
 

@@ -46,7 +46,7 @@ from engine.project import LoadedProject
 from engine.relations import Relation
 from engine.secrets.scrubber import scrubber
 from engine.sources import ValueForm, kind_of
-from engine.sources.files.listing import is_uri
+from engine.sources.listing import is_uri
 
 
 def load_all() -> None:

@@ -30,6 +30,7 @@ from engine.compile import Model, Relation
 from engine.compile.nodes.facts import plain
 from engine.errors import StateError
 from engine.lake.lake_reader import Lake
+from engine.lake.snapshot_history import Start
 from engine.lake.table_facts import SnapshotFacts, TableFacts
 from engine.plan.deployed import generations
 from engine.plan.deployed.checkpoint_facts import read_checkpoint
@@ -46,7 +47,6 @@ from engine.runtime.quality.quarantine import quarantine_of
 from engine.runtime.rebuild.tables_beside import Rebuild, drop, run_once, steps_completed
 from engine.runtime.sinks.deleted_keys import SUFFIX as DELETED
 from engine.runtime.sinks.deleted_keys import deleted_of
-from engine.sources.iceberg.snapshot_history import Start
 from engine.state import ModelState, Phase, TableState, locked
 from engine.state.first_offsets import offsets_to_move
 from engine.state.operations import PUBLISHED, PUBLISHING, Step, carry_out

@@ -6,7 +6,8 @@ from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING, Any, cast
 
 from engine.relations import quoted
-from engine.sources.files import folder_columns, listing
+from engine.sources import listing
+from engine.sources.files import folder_columns
 from engine.sources.spec import BAD, ORIGIN, RAW, Place, SourceSpec, SpecFault, reader_faults
 from engine.sources.values import debezium_values, declared_value, json_values, plain_values
 from engine.spark_options import OF_FILES

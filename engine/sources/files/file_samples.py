@@ -8,7 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from engine.sources.files import file_formats, folder_columns, listing
+from engine.sources import listing
+from engine.sources.files import file_formats, folder_columns
 from engine.sources.inferred_types import as_strings, fit_types, no_arrays, of_texts
 from engine.sources.spec import Place, SourceSpec
 

@@ -19,8 +19,9 @@ from engine.errors import SetupError
 from engine.object_store.s3_settings import is_s3
 from engine.schema import ValueForm
 from engine.schema.format_keys import FILE_KEYS
+from engine.sources import listing
 from engine.sources.credentials import identified, masked, masked_options
-from engine.sources.files import file_formats, file_samples, file_schema, listing, s3_files
+from engine.sources.files import file_formats, file_samples, file_schema, folder_columns, local_files, s3_files
 from engine.sources.spec import (
     Place,
     Resumption,
@@ -30,7 +31,7 @@ from engine.sources.spec import (
     connection_leads,
     connection_line,
 )  # fmt: skip
-from engine.sources.traits import ColumnsBy, KnownNow, SourceTraits, normalized
+from engine.sources.traits import ColumnsBy, FileTraits, KnownNow, SourceTraits, normalized
 from engine.sources.values.declared_value import change_feed
 
 if TYPE_CHECKING:
@@ -260,7 +261,14 @@ def _sampled(session: SparkSession, spec: SourceSpec, place: Place) -> StructTyp
 
 
 _TRAITS = SourceTraits(
-    reads_files=True,
+    files=FileTraits(
+        read=read_files,
+        has_schemas=file_schema.is_in_files,
+        misfits=file_schema.misfits,
+        unfit=file_schema.unfit,
+        unreadable=local_files.unsuitable,
+        columns_in_folders=folder_columns.declared_in,
+    ),
     change_feed=change_feed,
     change_records=_change_records,
     placed=_placed,

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 from engine.relations import quoted
-from engine.sources.files import listing
+from engine.sources import listing
 from engine.sources.spec import Place, SourceSpec
 from engine.spark.internals.handles import column_of, java_column, jvm_of
 

@@ -1,9 +1,6 @@
 """Iceberg tables as sources: foreign ones, and those of other projects, in the target's catalog.
 
     iceberg_options   keys, options and their faults
-    snapshot_history  where a stream of a table begins, from its snapshots
-    stream_reader     reading a table as a stream, with the seed before it
-    column_changes    how its columns differ from those that a stream began with
 
 What a stream has read of a table is compared in `plan.tables.upstream_tables`, for models and sources alike.
 """
@@ -16,14 +13,15 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from engine.errors import RunError, SetupError, StateError
+from engine.lake import snapshot_history
 from engine.lake.lake_reader import Lake, TableColumn
+from engine.lake.snapshot_history import SKIP_DELETES, Start, changed_columns, table_stream
 from engine.lake.table_facts import TableFacts
 from engine.relations import quoted
 from engine.schema import ValueForm
-from engine.sources.iceberg import iceberg_options, snapshot_history
-from engine.sources.iceberg.snapshot_history import SKIP_DELETES, Start, changed_columns, table_stream
+from engine.sources.iceberg import iceberg_options
 from engine.sources.spec import ORIGIN, Place, Resumption, SourceSpec, SpecFault, begun_at, starting_milliseconds
-from engine.sources.traits import TABLE, ColumnsBy, KnownNow, SourceTraits, StreamIdentity
+from engine.sources.traits import TABLE, ColumnsBy, KnownNow, SourceTraits, StreamIdentity, TableTraits
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -245,8 +243,20 @@ def _placed(spec: SourceSpec, place: Place) -> dict[str, str]:
     return {"table": full_name(spec, place)}
 
 
+def _table_now(spec: SourceSpec, place: Place) -> tuple[tuple[str, str, str], TableFacts]:
+    return table_parts(spec, place), facts(spec, place)
+
+
+def _stream_from(
+    session: SparkSession, spec: SourceSpec, place: Place, start: Start, has_begun: bool, skip_deletes: bool
+) -> DataFrame:
+    name, options = full_name(spec, place), spec.options
+    frame = table_stream(session, name, start, has_begun=has_begun, skip_deletes=skip_deletes, options=options)
+    return as_declared(frame, spec, place)
+
+
 def _known_now(spec: SourceSpec, place: Place) -> KnownNow:
-    table, parts = facts(spec, place), table_parts(spec, place)
+    parts, table = _table_now(spec, place)
     columns = {} if spec.schema else {column.name: column.type for column in columns_now(spec, place)}
     return KnownNow(table=table, parts=parts, columns=columns)
 
@@ -257,7 +267,7 @@ def _described(spec: SourceSpec, place: Place) -> list[tuple[str, str, str]]:
 
 TRAITS: Mapping[str, SourceTraits] = {
     "iceberg": SourceTraits(
-        is_table=True,
+        table=TableTraits(now=_table_now, start=start, stream=_stream_from, as_declared=as_declared),
         columns_by=ColumnsBy.NAME,
         caseless=True,
         marks_bad=False,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from engine.errors import SetupError, near
-from engine.sources.kafka.connection import Connection
+from engine.sources.connection import Connection
 from engine.sources.kafka.rejections import PATIENCE_SECONDS, Cause, not_readable, rejection
 from engine.sources.kafka.topic_check import Topic
 from engine.spark.internals.handles import jvm_of

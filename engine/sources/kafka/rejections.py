@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from engine.errors import SetupError
 from engine.secrets.scrubber import scrub
-from engine.sources.kafka.connection import Connection, reach
+from engine.sources.connection import Connection, reach
 
 PATIENCE_SECONDS = 20
 _TIMEOUTS = {"TimeoutException", "TimeoutError"}
