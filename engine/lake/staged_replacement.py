@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from engine import kill_points
 from engine.lake import table_replacement
 from engine.lake.commits import STAGED, STAGED_LAYOUT, Commit, retry_replacement
-from engine.lake.fencing.table_fence import fence_of
+from engine.lake.table_fence import fence_of
 from engine.lake.table_layout import TableLayout
 from engine.lake.table_writer import commit_marked, load, stage_in
 from engine.spark.internals.handles import java_map, java_set, jvm_of

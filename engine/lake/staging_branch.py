@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from engine import kill_points
 from engine.lake.commits import STAGED, STAGED_LAYOUT, until_committed
-from engine.lake.fencing.table_fence import Fence
 from engine.lake.staged_replacement import publish_metadata
+from engine.lake.table_fence import Fence
 from engine.lake.table_writer import load
 from engine.spark.internals.handles import jvm_of
 

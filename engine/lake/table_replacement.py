@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from engine.lake.commits import CONFLICTS, until_committed
-from engine.lake.fencing.table_fence import Fence
+from engine.lake.table_fence import Fence
 from engine.lake.table_layout import TableLayout, builder, find_table, not_older
 from engine.spark.internals.handles import jvm_of
 

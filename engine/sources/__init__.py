@@ -21,7 +21,7 @@ _FILES = "engine.sources.files.file_source"
 # format -> the module that reads it, in the order of messages: the one list of them
 BUILT_IN = {
     **dict.fromkeys(("json", "csv", "parquet", "avro", "orc", "text"), _FILES),
-    "iceberg": "engine.sources.iceberg.iceberg_source",
+    "iceberg": "engine.sources.iceberg",
     "kafka": "engine.sources.kafka.topics",
     "rate": "engine.sources.rate",
     "socket": "engine.sources.socket",

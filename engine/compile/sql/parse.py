@@ -1,7 +1,7 @@
 """Reading a model's SQL with sqlglot: one query, and the relations it reads.
 
 The tree is only looked at. What runs is the user's own text with replacements spliced in
-(`engine.compile.references.splice`), so nothing that sqlglot would write differently can change a query.
+(`engine.compile.references.ephemeral`), so nothing that sqlglot would write differently can change a query.
 """
 
 from __future__ import annotations

@@ -10,7 +10,6 @@ from engine.compile import DataTest, Manifest, Model, Node
 from engine.compile.nodes.model_settings import History, OnSchemaChange, Overwrite, Refresh
 from engine.errors import Diagnostic, Location
 from engine.lake.table_facts import TableFacts
-from engine.plan import setting_changes
 from engine.plan.actions.action import Action, ActionKind, Plan, PlanOptions, written_rows
 from engine.plan.actions.file_checks import file_faults
 from engine.plan.actions.refresh_checks import (
@@ -24,11 +23,10 @@ from engine.plan.actions.state_checks import table_faults
 from engine.plan.actions.unchanged import REWRITTEN, batch_inputs_now, has_columns, work_left
 from engine.plan.actions.unread_input import unread_inputs
 from engine.plan.compare_models import compare_model
-from engine.plan.comparison import Change, Comparison
+from engine.plan.comparison import Change, Comparison, state_store_notes
 from engine.plan.deployed.checkpoint_facts import CheckpointFacts
 from engine.plan.deployed.deployed_facts import Deployed, DeployedModel
-from engine.plan.deployed.generations import has_commits
-from engine.plan.deployed.previous_generation import ROLLBACK_UNFINISHED
+from engine.plan.deployed.generations import ROLLBACK_UNFINISHED, has_commits
 from engine.plan.deployed.read_deployed import read_by
 from engine.plan.deployed.renamed_tables import interrupted
 from engine.plan.refresh.batch_inputs import same_rows
@@ -118,7 +116,7 @@ def _model_action(
         refusals += _column_faults(manifest, model, kind, deployed, comparison, before)
     notes = comparison.reasons if kind is not ActionKind.REFRESH and comparison.change in _NOTED else ()
     if kind is ActionKind.RESUME and deployed_model.writer is not None:
-        notes += setting_changes.state_store_notes(model, deployed_model.writer.frozen)
+        notes += state_store_notes(model, deployed_model.writer.frozen)
     unread = unread_inputs(manifest, model, kind, deployed, before) if model.streaming else ()
     choice = planned_choice(manifest, model, kind, deployed)
     refusals += _refresh_faults(manifest, model, deployed_model, kind, choice) if not refusals else ()

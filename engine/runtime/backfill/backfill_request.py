@@ -23,7 +23,7 @@ from engine.lake.changes.read_files import forget_tasks, read_tasks
 from engine.lake.table_facts import TableFacts
 from engine.lake.table_writer import load
 from engine.plan.actions.file_checks import number, some_files
-from engine.plan.edits.backfill_obstacles import not_recomputed
+from engine.plan.history_edits import not_recomputed
 from engine.plan.source_changes import StreamSource
 from engine.plan.tables.upstream_tables import Upstream, start_of
 from engine.relations import quoted

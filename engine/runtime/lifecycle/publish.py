@@ -19,8 +19,8 @@ from engine.events import Status
 from engine.lake import staging_branch
 from engine.lake import table_writer as lake
 from engine.lake.commits import STAGED
-from engine.lake.fencing.table_fence import fence_of
 from engine.lake.table_facts import TableFacts
+from engine.lake.table_fence import fence_of
 from engine.node_ids import shown_name
 from engine.plan.actions.state_checks import HELD, WAYS, decided_by_tests, deciding, staged_fault, waits
 from engine.runtime.context.run_context import Run

@@ -37,10 +37,10 @@ from engine.plan.deployed.checkpoint_facts import read_checkpoint
 from engine.plan.deployed.state_folder import next_relation, next_state, table_state
 from engine.runtime.build import spark_session
 from engine.runtime.context.copy_generation import copy_generation
+from engine.runtime.context.ownership import raise_fences
 from engine.runtime.context.run_context import Run, command_run, locked_when_free
 from engine.runtime.erasure.stream_positions import StreamPosition, unread_faults
 from engine.runtime.lifecycle import full_refresh
-from engine.runtime.lifecycle.fence_previous_owner import raise_fences
 from engine.runtime.operations.compare_versions import VersionDifference, compare_relations
 from engine.runtime.quality.quarantine import SUFFIX as QUARANTINE
 from engine.runtime.quality.quarantine import quarantine_of

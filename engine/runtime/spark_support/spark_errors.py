@@ -22,7 +22,7 @@ from engine.compile import DataTest, Model, Source
 from engine.compile.sql.dialect import parse_tokens, tokenize
 from engine.compile.sql.parse import first_offset
 from engine.errors import Diagnostic, EngineError, Location
-from engine.lake.clients.outage import is_denial, is_outage
+from engine.lake.clients.catalog_errors import is_denial, is_outage
 from engine.lake.table_writer import plain_name
 from engine.node_ids import rest_of
 from engine.object_store.java_errors import is_bucket_missing, is_store_denial, is_store_outage
