@@ -36,7 +36,7 @@ _ATTEMPTS = 5
 STAGED = "engine_staged"
 # The tag of what a full refresh has replaced (see `engine.lake.changes.put_back`).
 PREVIOUS = "engine_previous"
-# The property of a table with a staged replacement: what its layout becomes (see `engine.lake.staged_replacement`).
+# The property of a table with a staged replacement: what its layout becomes (see `engine.lake.staging_branch`).
 STAGED_LAYOUT = "engine.staged-layout"
 Done = TypeVar("Done")
 _MERGED = "spark.merge-into.num-target-rows-"

@@ -238,7 +238,7 @@ def _kept_state(old: Facts) -> bool:
     """Whether a query kept state; facts without its steps may say so of one that grouped static inputs only."""
     if old.state is not None or not old.stateful or old.inlined:
         return old.stateful
-    from engine.compile.streaming.check_model import reads_state
+    from engine.compile.streaming.check_query import reads_state
 
     return reads_state(old.sql, [item for item in old.inputs if item.stream])
 

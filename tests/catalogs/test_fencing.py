@@ -22,7 +22,7 @@ from engine.lake import table_writer as lake
 from engine.lake.commit_guard import ExpectedTable
 from engine.lake.commits import STAGED
 from engine.lake.merge_statement import Merge, merge
-from engine.lake.staged_replacement import stage_replacement
+from engine.lake.staging_branch import stage_replacement
 from engine.lake.table_fence import Fence, fence_of
 from engine.lake.table_layout import TableLayout
 from engine.relations import Relation

@@ -27,7 +27,7 @@ from engine.compile.columns.walk import Walk, children, operand_types, path
 from engine.compile.sql.aggregates import is_aggregate
 from engine.compile.sql.precedence.variant_paths import is_path
 from engine.compile.types import spark_types
-from engine.compile.types.accepted_types import family
+from engine.compile.types.comparable_types import family
 from engine.compile.types.function_types import FIXED, return_type
 from engine.compile.types.widening import arithmetic, interval, is_numeric, widest_type
 

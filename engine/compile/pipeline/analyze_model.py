@@ -33,7 +33,7 @@ from engine.compile.sql.aggregates import is_stateful
 from engine.compile.sql.determinism import deterministic_text
 from engine.compile.stateful.model_facts import facts, with_state
 from engine.compile.stateful.read_columns import without_unread
-from engine.compile.streaming.check_model import placeholder
+from engine.compile.streaming.check_query import placeholder
 from engine.compile.templates.template_names import REF
 from engine.compile.test_nodes.data_test_nodes import compile_tests
 from engine.compile.types.spark_types import normal

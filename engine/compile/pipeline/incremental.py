@@ -25,9 +25,8 @@ from engine.compile.nodes.model_interface import ModelInterface
 from engine.compile.nodes.unit_test_steps import UnitTest
 from engine.compile.output.infer_columns import source_columns
 from engine.compile.output.stream_columns import source_faults
-from engine.compile.pipeline.compile_cache import CachedModel, Now, StoredCompilation, env_digests
+from engine.compile.pipeline.compile_cache import CachedModel, NodePlace, Now, StoredCompilation, env_digests
 from engine.compile.pipeline.dag_executor import Before, Flow
-from engine.compile.pipeline.kept_nodes import NodePlace
 from engine.compile.pipeline.parse_model import read_model
 from engine.compile.pipeline.project_graph import (
     known_names,

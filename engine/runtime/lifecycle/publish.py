@@ -1,7 +1,7 @@
 """`publish: on_tests_pass`: rows wait where readers do not see them until the model's tests have passed.
 
 Micro-batches are committed to the table's branch `engine_staged`, and so is the new content of a batch table, with
-columns of its own (see `engine.lake.staged_replacement`); a full refresh of a stream waits in its staging table. Tests
+columns of its own (see `engine.lake.staging_branch`); a full refresh of a stream waits in its staging table. Tests
 read what waits. When all tests of the model have passed, one commit shows it: the branch becomes `main`, or the staging
 table is published. Otherwise the rows stay where they are, later builds continue after them, and tests decide again.
 Nothing of this is kept in state: what waits is the branch, or the generation that is being built, while it is there.

@@ -22,7 +22,7 @@ from engine.schema import ValueForm
 from engine.schema.format_keys import FILE_KEYS
 from engine.sources import listing
 from engine.sources.credentials import identified, masked, masked_options
-from engine.sources.files import file_formats, file_schema, folder_columns, local_files, s3_files
+from engine.sources.files import file_formats, file_schema, local_files, s3_files
 from engine.sources.inferred_types import as_strings, fit_types, no_arrays, of_texts
 from engine.sources.spec import (
     Place,
@@ -101,7 +101,7 @@ def sampled(session: SparkSession, spec: SourceSpec, place: Place) -> StructType
     if spec.format in {"csv", "json"}:
         texts = read(inferSchema="false").schema(cast("StructType", as_strings(inferred))).load(path)
         inferred = fit_types(texts, inferred, json=spec.format == "json")
-    return _with_folders(inferred, folder_columns.values_in(_uris(session, spec, place), spec, place))
+    return _with_folders(inferred, file_formats.values_in(_uris(session, spec, place), spec, place))
 
 
 def _uris(session: SparkSession, spec: SourceSpec, place: Place) -> list[str]:
@@ -345,7 +345,7 @@ _TRAITS = SourceTraits(
         misfits=file_schema.misfits,
         unfit=file_schema.unfit,
         unreadable=local_files.unsuitable,
-        columns_in_folders=folder_columns.declared_in,
+        columns_in_folders=file_formats.declared_in,
     ),
     change_feed=change_feed,
     change_records=_change_records,
