@@ -109,6 +109,9 @@ def _model_columns(model: Model) -> InputColumns:
 
 
 _COLUMN = "column_name"
+# Stands for what is tested, so that tests of one kind on columns of one name are parsed once; no node has such a name.
+_TESTED_NAME = "tested table"
+_TESTED = f"`{REF}{_TESTED_NAME}`"
 _LACKS = re.compile(r"parameter '(\w+)' was not provided")
 _FORMS = {
     "accepted_values": "accepted_values: {values: [a, b]}",
@@ -287,14 +290,18 @@ def _node(
     columns: InputColumns,
 ) -> DataTest | None:
     own = _name(tested)
-    rendered = Rendered(text, text, file)
-    problems: list[Diagnostic] = []
-    query = parse(rendered, own, problems, compared=False)
-    if query is None or problems:
-        for problem in problems:
-            message = f"the SQL of the test '{test.kind}': {problem.message}"
-            diagnostics.append(Diagnostic(problem.code, message, problem.hint, node=own, location=test.location))
-        return None
+    shared_text = text.replace(_reference(tested), _TESTED)
+    rendered, query = Rendered(shared_text, shared_text, file), _parse_shared(shared_text)
+    if query is not None:
+        query = _read_by(query, own, "source" if _is_source(tested) else "ref")
+    else:
+        rendered, problems = Rendered(text, text, file), list[Diagnostic]()
+        query = parse(rendered, own, problems, compared=False)
+        if query is None or problems:
+            for problem in problems:
+                message = f"the SQL of the test '{test.kind}': {problem.message}"
+                diagnostics.append(Diagnostic(problem.code, message, problem.hint, node=own, location=test.location))
+            return None
     read = read_relations(rendered, query, known_nodes, f"the test '{test.kind}'", own, test.location, diagnostics)
     if read is None:
         return None
@@ -321,10 +328,34 @@ def _node(
         deterministic=query.deterministic,
     )
     # Tests that read other nodes, too, are checked when those are known.
-    if parents == (tested,):
-        reference = f"@source {own}" if _is_source(tested) else f"@ref {own}"
-        diagnostics += missing_columns(node, query.tree, text, {reference: columns})
+    if parents == (tested,) and not _has_all_columns(shared_text, replace(columns, node="")):
+        tree = parse_text(text)
+        diagnostics += missing_columns(node, tree, text, {_reference(tested).strip("`"): columns})
     return node
+
+
+@lru_cache(maxsize=256)
+def _parse_shared(text: str) -> ParsedQuery | None:
+    """Parse the SQL of a test that reads `_TESTED`; None: it has faults, or names the tested table before a column."""
+    problems: list[Diagnostic] = []
+    query = parse(Rendered(text, text, ""), "", problems, compared=False)
+    return None if query is None or problems or query.qualifiers else query
+
+
+def _read_by(query: ParsedQuery, own: str, kind: str) -> ParsedQuery:
+    """The shared query of a test with the name of the model or source that is tested."""
+    references = (
+        replace(reference, kind=kind, name=own) if reference.name == _TESTED_NAME else reference
+        for reference in query.references
+    )
+    return replace(query, references=tuple(references))
+
+
+@lru_cache(maxsize=256)
+def _has_all_columns(text: str, columns: InputColumns) -> bool:
+    query = _parse_shared(text)
+    tables = {_TESTED.strip("`"): columns}
+    return query is not None and not columns_of(query.tree, tables, {}, text).unresolved
 
 
 def read_relations(
