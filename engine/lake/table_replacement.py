@@ -64,7 +64,7 @@ def make_empty(
     """Make an empty table. One of that name that exists gets the columns and the layout, and keeps its UUID.
 
     Whoever has begun to stream from a table that has no rows yet continues with it. Its commits stay, too: a fence is
-    one (see `engine.lake.fencing`).
+    one (see `engine.lake.table_fence`).
 
     Raises StateError: `lease-lost`; nothing was changed.
     """

@@ -7,8 +7,8 @@ gone. No clocks of two machines are compared: how old the file is says the store
 
 A holder that was stopped for longer than that (suspended, cut off) finds a higher number when it reads the lease
 again, before each commit. What could happen between that and the commit is the table's affair: see
-`engine.lake.fencing`. Who takes over owes the table a fence; `fenced` in the lease says whether it was paid, so that a
-debt is not forgotten by those who come later.
+`engine.lake.table_fence`. Who takes over owes the table a fence; `fenced` in the lease says whether it was paid, so
+that a debt is not forgotten by those who come later.
 """
 
 from __future__ import annotations

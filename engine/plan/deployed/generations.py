@@ -123,7 +123,7 @@ def wrote(state: ModelState, snapshot: SnapshotFacts) -> bool:
 
 
 def has_commits(table: TableFacts | None) -> bool:
-    """Return whether a table has commits; a fence is none (see `engine.lake.fencing`)."""
+    """Return whether a table has commits; a fence is none (see `engine.lake.table_fence`)."""
     return table is not None and any(snapshot.marker("fence") is None for snapshot in table.history)
 
 
