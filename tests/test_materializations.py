@@ -19,7 +19,7 @@ LEFT = {
     "engine/api/plan_report/durations.py": 1,
     "engine_import/dbt/import_models.py": 1,
     "engine/plan/against_manifest.py": 1,
-    "engine/plan/changed_materialization.py": 3,
+    "engine/plan/changed_query.py": 3,
     "engine/plan/history_edits.py": 1,
     "engine/runtime/lifecycle/replaced_materialization.py": 1,
     "engine/runtime/operations/drop_table.py": 1,

@@ -12,7 +12,7 @@ import pytest
 
 from engine.sources import BUILT_IN, KINDS, SPARK_READER, source_traits
 from engine.sources.traits import UNKNOWN, SourceTraits
-from tests.test_layers import ROOT, modules
+from tests.test_layers import ROOT, imported, imports_in, modules
 
 # Where kinds are, and where the key is declared.
 OWN = ("engine/sources/", "engine/schema/")
@@ -91,6 +91,42 @@ def test_nobody_asks_a_source_for_its_name() -> None:
         "ask its kind: engine.sources.source_traits(spec.format), see engine/sources/traits.py"
     )
     assert sum(LEFT.values()) <= MOST
+
+
+def kinds() -> set[str]:
+    """The modules that read sources, and the packages that have more than one module for it."""
+    homes = {module.rpartition(".")[0] for module in BUILT_IN.values()} - {"engine.sources"}
+    return homes | set(BUILT_IN.values()) | {"engine.sources.spark_reader"}
+
+
+def imported_kinds(path: Path) -> set[str]:
+    names = set(imported(path))
+    for node in imports_in(path):
+        if isinstance(node, ast.ImportFrom) and node.module == "engine.sources":
+            names |= {f"engine.sources.{alias.name}" for alias in node.names}
+    return {name for name in names if any(name == kind or name.startswith(f"{kind}.") for kind in kinds())}
+
+
+@pytest.mark.slow
+def test_nobody_imports_a_kind_of_source() -> None:
+    outside = [path for path in modules() if not path.relative_to(ROOT.parent).as_posix().startswith(OWN)]
+    assert {path: kinds_there for path in outside if (kinds_there := imported_kinds(path))} == {}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "from engine.sources.kafka.topics import Topics", "from engine.sources.files import local_files",
+        "from engine.sources import kafka", "import engine.sources.socket",
+        "def f():\n    from engine.sources import rate",
+    ],
+)  # fmt: skip
+def test_the_rule_sees_an_import_of_each_form(text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tests.test_layers.ROOT", tmp_path / "engine")
+    module = tmp_path / "engine" / "plan" / "a.py"
+    module.parent.mkdir(parents=True)
+    module.write_text(f"{text}\nfrom engine.sources import listing\n", encoding="utf-8")
+    assert len(imported_kinds(module)) == 1
 
 
 @pytest.mark.parametrize(

@@ -461,7 +461,7 @@ def with_adapted_tests(
 
 def _with_stored_failures(test: DataTest, target: Target, *, shared: bool) -> DataTest:
     """The test with a table for its failing rows; `shared`: others have its name."""
-    from engine.compile.declarations.failing_rows import failing_rows
+    from engine.compile.declarations.compile_context import failing_rows
 
     suffix = test.id.rpartition(".")[2] if rest_of(test.id) != test.name else test.kind
     table = f"{test.name}_{suffix}" if shared else test.name

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from engine.errors import REBUILD, StateError
-from engine.lake.fencing.table_fence import Fence, fence_of
+from engine.lake.table_fence import Fence, fence_of
 from engine.spark.exceptions import spark_exceptions
 from engine.spark.internals.connection import await_callbacks
 from engine.spark.internals.handles import jvm_of

@@ -12,9 +12,8 @@ from typing import Any, TypeVar
 from engine import kill_points
 from engine.errors import RunError
 from engine.events import Metrics
-from engine.lake.clients.outage import awaited, is_outage
+from engine.lake.clients.catalog_errors import awaited, is_outage
 from engine.lake.commit_guard import Guard, has_all_files, undo_commit
-from engine.lake.fencing.merge_apart import HeadMovedError
 from engine.spark.exceptions import spark_exceptions
 
 _log = logging.getLogger("engine.lake")
@@ -37,12 +36,16 @@ _ATTEMPTS = 5
 STAGED = "engine_staged"
 # The tag of what a full refresh has replaced (see `engine.lake.changes.put_back`).
 PREVIOUS = "engine_previous"
-# The property of a table with a staged replacement: what its layout becomes (see `engine.lake.staged_replacement`).
+# The property of a table with a staged replacement: what its layout becomes (see `engine.lake.staging_branch`).
 STAGED_LAYOUT = "engine.staged-layout"
 Done = TypeVar("Done")
 _MERGED = "spark.merge-into.num-target-rows-"
 # A commit of ours is found this close to the end of the history, or others commit faster than we can look.
 _MAX_DEPTH = 100
+
+
+class HeadMovedError(Exception):
+    """Others have committed while a MERGE was made; `CommitFailedException` in its text has it tried again."""
 
 
 @dataclass(frozen=True, slots=True)

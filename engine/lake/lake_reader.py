@@ -214,7 +214,7 @@ class Lake:
 
         Dates and times that Python does not have are texts. Rows of a table with a VARIANT column cannot be read.
         """
-        from engine.lake.catalog.metadata_values import rows_of
+        from engine.lake.catalog.metadata_document import rows_of
 
         data = self.arrow(schema, name, limit, sort)
         return None if data is None else (list(data.column_names), rows_of(data))

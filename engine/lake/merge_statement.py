@@ -1,22 +1,30 @@
-"""One marked MERGE of a frame into a table."""
+"""One marked MERGE of a frame into a table.
+
+A MERGE that is made beside the table, on a branch of its own, and shown by a commit that can be fenced.
+
+Spark commits a MERGE itself and asks nobody: it would be made onto a fence. So it is made onto a branch that only the
+holder of a lease has, and becomes the table in a second commit, which compares.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from engine.lake.commit_guard import ExpectedTable, guard
-from engine.lake.commits import Commit, commit_with_retries
-from engine.lake.fencing.merge_apart import MergeApart
+from engine.lake.commit_guard import ExpectedTable, Guard, guard
+from engine.lake.commits import Commit, HeadMovedError, commit_with_retries
+from engine.lake.table_fence import Fence
 from engine.lake.table_writer import load
 from engine.relations import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+_BRANCH_PREFIX = "engine_lease_"
+_MAIN = "main"
 _SOURCE = "__batch"
 _SESSION = "spark.sql.iceberg."
 _SUMMARY = "snapshot-property."
@@ -29,6 +37,68 @@ _BOUNDS = {
     "timestamp": "timestamp_micros(CAST({0} AS bigint))",
     "date": "date_from_unix_date(CAST({0} AS int))",
 }
+
+
+@dataclass(frozen=True, slots=True)
+class MergeApart:
+    guard: Guard
+    fence: Fence
+    merge: Callable[[str], object]
+
+    @property
+    def branch(self) -> str:
+        return f"{_BRANCH_PREFIX}{self.fence.lease.token.replace('-', '_')}"
+
+    def __call__(self) -> None:
+        """Make the MERGE and show it.
+
+        Raises:
+            HeadMovedError: others have committed in between; nothing was shown.
+            StateError: `lease-lost`.
+        """
+        head = self._begin()
+        self.merge(self.branch)
+        self._show(head)
+
+    def _begin(self) -> int | None:
+        table = self.guard.table
+        table.refresh()
+        operations = table.operations()
+        base = operations.current()
+        self.fence.check(base)
+        ref = base.ref(self.guard.branch or _MAIN)
+        change = self._builder().buildFrom(base)
+        for name in [str(name) for name in base.refs() if str(name).startswith(_BRANCH_PREFIX)]:
+            change.removeRef(name)
+        if ref is None:
+            operations.commit(base, change.build())
+            table.refresh()
+            table.newAppend().toBranch(self.branch).commit()
+            table.refresh()
+            return None
+        head = int(ref.snapshotId())
+        operations.commit(base, change.setBranchSnapshot(head, self.branch).build())
+        table.refresh()
+        return head
+
+    def _show(self, head: int | None) -> None:
+        table = self.guard.table
+        table.refresh()
+        operations = table.operations()
+        base = operations.current()
+        if self.fence.is_behind(base):
+            raise self.fence.lease.lost_error()
+        merged, ref = base.ref(self.branch), base.ref(self.guard.branch or _MAIN)
+        current_head = int(ref.snapshotId()) if ref is not None else None
+        if merged is None or current_head != head:
+            raise HeadMovedError(f"CommitFailedException: {table.name()} was changed while rows were merged into it")
+        change = self._builder().buildFrom(base).setBranchSnapshot(int(merged.snapshotId()), self.guard.branch or _MAIN)
+        # Compared with what is there and swapped by the catalog.
+        operations.commit(base, change.removeRef(self.branch).build())
+        table.refresh()
+
+    def _builder(self) -> Any:
+        return self.guard.jvm.org.apache.iceberg.TableMetadata
 
 
 @dataclass(frozen=True, slots=True)

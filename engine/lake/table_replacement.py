@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from engine.lake.commits import CONFLICTS, until_committed
-from engine.lake.fencing.table_fence import Fence
+from engine.lake.table_fence import Fence
 from engine.lake.table_layout import TableLayout, builder, find_table, not_older
 from engine.spark.internals.handles import jvm_of
 
@@ -64,7 +64,7 @@ def make_empty(
     """Make an empty table. One of that name that exists gets the columns and the layout, and keeps its UUID.
 
     Whoever has begun to stream from a table that has no rows yet continues with it. Its commits stay, too: a fence is
-    one (see `engine.lake.fencing`).
+    one (see `engine.lake.table_fence`).
 
     Raises StateError: `lease-lost`; nothing was changed.
     """

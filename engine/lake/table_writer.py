@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from engine import kill_points
-from engine.lake import table_replacement
+from engine.lake import table_fence, table_replacement
 from engine.lake.commit_guard import ExpectedTable, Guard, guard
 from engine.lake.commits import (
     STAGED,
@@ -24,8 +24,7 @@ from engine.lake.commits import (
     current_commit,
     retry_replacement,
 )
-from engine.lake.fencing import table_fence
-from engine.lake.fencing.table_fence import Fence
+from engine.lake.table_fence import Fence
 from engine.lake.table_layout import TableLayout, builder, iceberg_schema
 from engine.spark.exceptions import spark_exceptions
 from engine.spark.internals.handles import activate, each, java_session, jvm_of, static_call

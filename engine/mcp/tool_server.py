@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from typing import Annotated
+from dataclasses import asdict
+from typing import Annotated, Any
 
 from mcp.server.mcpserver import MCPServer
 from mcp.types import ToolAnnotations
@@ -12,8 +13,58 @@ from pydantic import Field
 
 from engine import __version__
 from engine.api import Project
-from engine.mcp import read_tools, run_tools
-from engine.mcp.read_tools import as_tool
+from engine.compile import UnitTest
+from engine.errors import ProjectError, UsageError, near
+from engine.events import ModelFinished
+from engine.mcp import read_tools
+from engine.mcp.read_tools import as_tool, finding_records, render_answer
+
+
+def _run_unit_test(project: Project, name: str) -> str:
+    """Run one unit test, which reads and writes no table; raise UsageError if there is no such test."""
+    compiled = project.compile()
+    if compiled.manifest.errors:
+        raise ProjectError.from_diagnostics(compiled.manifest.errors)
+    tests = {test.name: test for test in compiled.manifest.unit_tests} | {
+        test.id: test for test in compiled.manifest.unit_tests
+    }
+    test = tests.get(name)
+    if not isinstance(test, UnitTest):
+        raise UsageError("usage", f"unit test '{name}' not found", near(name, tests))
+    with project.verdicts(compiled, [test.id]) as run:
+        verdict = run(test)
+    record = {
+        "test": test.id,
+        "status": verdict.status.value,
+        "message": verdict.message,
+        "passed_at": verdict.passed_at,
+        "findings": finding_records(verdict.findings),
+    }
+    return render_answer(record, "findings")
+
+
+def _build(project: Project, select: list[str]) -> str:
+    """Build models and run their tests; errors are those of `Project.build`."""
+    results = project.build(select)
+    return render_answer(
+        {
+            "failed": results.failed,
+            "seconds": results.seconds,
+            "results": [_result(one) for one in results.results],
+            "findings": finding_records(results.diagnostics),
+        },
+        "results",
+    )
+
+
+def _result(one: Any) -> dict[str, Any]:
+    record_keys = (
+        ("node", "status", "relation") if isinstance(one, ModelFinished) else ("node", "status", "failures", "message")
+    )
+    values = asdict(one)
+    numbers = {key: value for key, value in values.items() if isinstance(value, int) and key not in {"index", "total"}}
+    return {key: values[key] for key in record_keys if key in values} | numbers
+
 
 Name = Annotated[str, Field(description="name of a model (flights) or of a source (ops.departures)", max_length=300)]
 Terms = Annotated[
@@ -126,7 +177,7 @@ def _add_tables(project: Project, add: Add) -> None:
 def _add_tests(project: Project, add: Add) -> None:
     def run_unit_test(name: Annotated[str, Field(description="name or id of the test", max_length=300)]) -> str:
         """Run one unit test in Spark: its rows only, no table is read or written. The first takes some seconds."""
-        return run_tools.run_unit_test(project, name)
+        return _run_unit_test(project, name)
 
     add(run_unit_test, _RUNS)
 
@@ -134,6 +185,6 @@ def _add_tests(project: Project, add: Add) -> None:
 def _add_build(project: Project, add: Add) -> None:
     def build(select: Terms) -> str:
         """Build the selected models into their tables and run their tests."""
-        return run_tools.build(project, select)
+        return _build(project, select)
 
     add(build, _BUILDS)

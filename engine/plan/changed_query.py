@@ -2,36 +2,142 @@
 
 What an edit does to the state of a query is in `state_changes`: Spark accepts most of them and computes wrongly
 (measured, about 100 cases). What is imported here reads SQL, and takes a tenth of a second.
+
+The keys of a table that rows are merged into: an edit that computes them in another way makes it another table.
+
+A MERGE finds the row that it replaces by the values of `unique_key`, and which of two is the newer by `sequence_by`.
+Rows that are there keep the values of the query that wrote them, so that new rows would be beside those that they
+should replace.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from msgspec.structs import replace
+from sqlglot import exp
 
-from engine.compile import Manifest, Model
+from engine.compile import Manifest, Materialized, Model
 from engine.compile.nodes.facts import NO_WRITE, Facts, StateInput
+from engine.compile.sql.dialect import tree_of
 from engine.compile.sql.normalize import same_meaning
+from engine.compile.sql.shown_sql import shown_sql
+from engine.compile.stateful.bound_expressions import written_key
+from engine.compile.stateful.stateful_steps import UnprovableError, meaning_of_state
 from engine.errors import Diagnostic, Location
-from engine.plan import (
-    changed_materialization,
-    changed_values,
-    history_edits,
-    new_checkpoint,
-    setting_changes,
-    source_changes,
-    state_changes,
-    unique_key_changes,
-)
+from engine.plan import changed_values, comparison, history_edits, new_checkpoint, source_changes, state_changes
 from engine.plan.comparable_facts import comparable, keeps_columns
 from engine.plan.comparison import Change, Comparison, StreamsRead
 from engine.plan.deployed.deployed_facts import LastWriter
-from engine.plan.edits.backfill_obstacles import not_recomputed
 from engine.plan.edits.changed_clauses import with_clauses
 from engine.plan.edits.open_windows import can_follow
 from engine.plan.edits.present_names import with_inputs_of_now, with_names_of_now
+from engine.plan.history_edits import not_recomputed
+
+
+def materialization_change(old: Facts, new: Facts) -> str:
+    """Return the sentence on what a model was and is, from its facts; empty if it is what it was."""
+    was, now = old.materialized, new.materialized
+    return "" if was == now else f"it was {_in_words(was)} and is now {_in_words(now)}"
+
+
+def _in_words(word: str) -> str:
+    return f"a {word}" if word in set(Materialized) and Materialized(word).traits.in_catalog else word
+
+
+def describe_discarded(model: Model, old: Facts) -> str:
+    if old.materialized == Materialized.VIEW.value:
+        return "A view stores no rows: nothing is lost."
+    text = f"That discards {', '.join(_discarded(model, old))}."
+    if old.materialized == Materialized.STREAMING_TABLE.value:
+        text += " Rows whose source files or records no longer exist cannot be re-read."
+    if model.computed_when_read:
+        return f"{text} {model.relation}__quarantine, if there is one, stays."
+    return text
+
+
+def _discarded(model: Model, old: Facts) -> Iterator[str]:
+    if model.computed_when_read:
+        yield f"all rows of {model.relation}"
+    yield "its snapshots (time travel, branches, staged rows)"
+    if old.materialized == Materialized.STREAMING_TABLE.value:
+        yield "its checkpoint with all state"
+        if old.write.history:
+            yield "old versions of keys that its sources no longer have"
+        if old.write.delete_when:
+            yield "its record of deleted keys"
+
+
+def key_changes(old: Facts, new: Facts) -> tuple[str, ...]:
+    """What an edit changes in how keys and sequence of a table are computed, in words; empty: nothing, or no keys.
+
+    Args:
+        old: the facts of the query that wrote the table.
+        new: those of the query now, with the same keys.
+    """
+    write = new.write
+    roles = dict.fromkeys(write.sequence_by, "the column of sequence_by")
+    roles |= dict.fromkeys(write.unique_key, "the key column")
+    if not roles:
+        return ()
+    zones = tuple(f"the {text}" for text in zone_changes(old, new))
+    return (*_changed(old, new, roles), *zones)
+
+
+def zone_changes(old: Facts, new: Facts) -> Iterator[str]:
+    before = {item.name: item.source for item in old.inputs}
+    for item in new.inputs:
+        source, source_before = item.source, before.get(item.name)
+        if source and source_before and source_before.get("timezone") != source.get("timezone"):
+            was, now = (source_facts.get("timezone") or "UTC" for source_facts in (source_before, source))
+            yield f"time zone of '{item.name}' changed from {was} to {now}"
+
+
+def _changed(old: Facts, new: Facts, roles: Mapping[str, str]) -> Iterator[str]:
+    then, now = _bound(old, new) or (_written(old), _written(new))
+    if then is None or now is None:
+        if old.sql != new.sql:
+            yield "how the key columns were computed is not known, as the earlier query cannot be read any more"
+        return
+    for name, role in roles.items():
+        before, after = then.get(name), now.get(name)
+        if before is not None and after is not None and before[0] != after[0]:
+            yield f"{role} '{name}' changed from {before[1]} to {after[1]}"
+
+
+_Texts = dict[str, tuple[Any, str]]
+
+
+def _bound(old: Facts, new: Facts) -> tuple[_Texts, _Texts] | None:
+    was, now = old.state or old.keyed, new.state or new.keyed
+    if was is None or now is None:
+        return None
+    try:
+        before, after = meaning_of_state(was).columns, meaning_of_state(now).columns
+    except UnprovableError:
+        return None
+    return (
+        {name.lower(): (column.key, column.text) for name, column in before},
+        {name.lower(): (column.key, column.text) for name, column in after},
+    )
+
+
+def _written(facts: Facts) -> _Texts | None:
+    """By name: all expressions that the SQL gives this name, in subqueries too; None: it cannot be read."""
+    tree = tree_of(facts.sql)
+    if tree is None:
+        return None
+    expressions: dict[str, list[exp.Expr]] = {}
+    for select in tree.find_all(exp.Select):
+        for item in select.expressions:
+            if isinstance(item, (exp.Alias, exp.Column)):
+                expressions.setdefault(item.alias_or_name.lower(), []).append(item.unalias())
+    return {
+        name: (sorted(written_key(tree, facts.sql) for tree in trees), ", ".join(map(shown_sql, trees)))
+        for name, trees in expressions.items()
+    }
+
 
 _RULES = "its expectations changed; they apply to new rows"
 # How a query is compared step by step, and the one with which its state began.
@@ -60,7 +166,7 @@ def with_present_names(manifest: Manifest, model: Model, facts: Facts, writer: L
 def _compared(manifest: Manifest, model: Model, old: Facts, writer: LastWriter, read: StreamsRead) -> Comparison:
     now = model.facts.settings
     before = old.settings if old.settings or writer.recorded_sources is not None else now
-    changed, frozen = setting_changes.differences(before, now)
+    changed, frozen = comparison.differences(before, now)
     old = replace(old, settings={})
     old, new = comparable(old, model.facts), replace(comparable(model.facts, old), settings={})
     if _same(old, new) and _same_inputs(old, new) and not changed:
@@ -71,7 +177,7 @@ def _compared(manifest: Manifest, model: Model, old: Facts, writer: LastWriter, 
     if change not in _BREAKING:
         return Comparison(change, (*reasons, *frozen))
     if old.materialized != model.materialized.value:
-        return _refused(model, change, reasons, discarded=changed_materialization.describe_discarded(model, old))
+        return _refused(model, change, reasons, discarded=describe_discarded(model, old))
     ways = new_checkpoint.ways(manifest, model) if change in {Change.STATE_BREAKING, Change.SOURCE_CHANGED} else ()
     if change is Change.STATE_BREAKING and can_follow(old, new):
         ways = (new_checkpoint.from_open_windows(model), *ways)
@@ -94,7 +200,7 @@ def _compare(
     classified = _continued(model, old, new, settings_changed)
     if elsewhere and classified[0] not in _BREAKING:
         classified = Change.FORWARD, (*elsewhere, *(reason for reason in classified[1] if reason not in elsewhere))
-    changed = unique_key_changes.key_changes(old, new) if classified[0] not in _BREAKING else ()
+    changed = key_changes(old, new) if classified[0] not in _BREAKING else ()
     return (Change.KEY_CHANGED, changed) if changed else classified
 
 
@@ -115,7 +221,7 @@ def _continued(model: Model, old: Facts, new: Facts, settings_changed: list[str]
     if not keeps_state and _without_rules(old) == _without_rules(new):
         return Change.FORWARD, (_RULES,)
     if not keeps_state:
-        zones = [f"the {text}; this applies to new rows" for text in unique_key_changes.zone_changes(old, new)]
+        zones = [f"the {text}; this applies to new rows" for text in zone_changes(old, new)]
         same = _same(replace(old, inputs=()), replace(new, inputs=()))
         sentence = f"{_query_changed(old, new)}; it keeps no state, so the new SQL applies to new rows"
         query = () if zones and same else (sentence, *_earlier_rows(model))
@@ -132,7 +238,7 @@ def _kept_state(old: Facts) -> bool:
     """Whether a query kept state; facts without its steps may say so of one that grouped static inputs only."""
     if old.state is not None or not old.stateful or old.inlined:
         return old.stateful
-    from engine.compile.streaming.check_model import reads_state
+    from engine.compile.streaming.check_query import reads_state
 
     return reads_state(old.sql, [item for item in old.inputs if item.stream])
 
@@ -194,7 +300,7 @@ def _rules(facts: Facts) -> list[Any]:
 
 
 def _identity_reasons(old: Facts, new: Facts) -> tuple[str, ...]:
-    if text := changed_materialization.changed(old, new):
+    if text := materialization_change(old, new):
         return (text,)
     return tuple(changed_values.identity_changes(old, new))
 

@@ -248,7 +248,7 @@ def _settle_refreshes(target: Target, models: Iterable[Model], lake: Lake) -> No
 
 
 def _claim_tables(run: Run, models: Iterable[Model], deployed: Deployed) -> None:
-    from engine.runtime.lifecycle.fence_previous_owner import raise_fences
+    from engine.runtime.context.ownership import raise_fences
     from engine.runtime.lifecycle.rename_table import rename_columns, sign_tables
 
     raise_fences(run, models)

@@ -33,8 +33,8 @@ from engine.lake.clients import table_removal
 from engine.lake.clients.catalog_client import client
 from engine.lake.clients.table_removal import CLONE_OF
 from engine.lake.commits import STAGED
-from engine.lake.fencing.table_fence import FENCE
 from engine.lake.lake_reader import Lake
+from engine.lake.table_fence import FENCE
 from engine.plan.deployed.renamed_tables import unfinished
 from engine.plan.deployed.state_folder import environment
 from engine.runtime.build import spark_session

@@ -11,7 +11,7 @@ from engine.compile import Model
 from engine.compile.nodes.facts import plain
 from engine.compile.nodes.model_settings import Overwrite
 from engine.events import Outcome, Status
-from engine.lake import staged_replacement, view_writer
+from engine.lake import staging_branch, view_writer
 from engine.lake import table_writer as lake
 from engine.lake.commits import STAGED_LAYOUT, Commit
 from engine.lake.table_facts import TableFacts
@@ -216,7 +216,7 @@ def _prepare_branch(run: Run, frame: DataFrame, model: Model, table: TableFacts 
     if run.lake.table(relation.schema, relation.name) is None:
         lake.create_table(session, relation.sql, table_setup.columns_of(model, frame), table_setup.layout(model, 1))
     elif table is not None and STAGED_LAYOUT in table.properties and model.write.overwrite is Overwrite.PARTITIONS:
-        staged_replacement.discard(session, relation.sql)
+        staging_branch.discard(session, relation.sql)
     else:
         return table
     return publish.as_written(run, model) if model.write.overwrite is Overwrite.PARTITIONS else None

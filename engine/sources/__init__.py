@@ -12,7 +12,7 @@ from importlib import import_module
 from engine.schema import ValueForm
 from engine.sources.credentials import masked
 from engine.sources.spec import BAD, ORIGIN, SPARK_READER, Kind, OnBadRecord, Place, Resumption, SourceSpec, SpecFault
-from engine.sources.traits import UNKNOWN, SourceTraits
+from engine.sources.traits import UNKNOWN, FileTraits, SourceTraits, TableTraits
 
 # Other packages bring kinds as entry points of this group: name = format, value = the module.
 ENTRY_POINTS = "headrace.sources"
@@ -21,7 +21,7 @@ _FILES = "engine.sources.files.file_source"
 # format -> the module that reads it, in the order of messages: the one list of them
 BUILT_IN = {
     **dict.fromkeys(("json", "csv", "parquet", "avro", "orc", "text"), _FILES),
-    "iceberg": "engine.sources.iceberg.iceberg_source",
+    "iceberg": "engine.sources.iceberg",
     "kafka": "engine.sources.kafka.topics",
     "rate": "engine.sources.rate",
     "socket": "engine.sources.socket",
@@ -88,11 +88,13 @@ __all__ = [
     "SourceSpec",
     "SpecFault",
     "ValueForm",
+    "file_traits",
     "kind_of",
     "knows_columns",
     "limited",
     "location",
     "source_traits",
+    "table_traits",
 ]
 
 
@@ -107,6 +109,20 @@ def kind_of(format_: str) -> Kind | None:
 def source_traits(format_: str) -> SourceTraits:
     traits_by_format: Mapping[str, SourceTraits] = getattr(kind_of(format_), "TRAITS", {}) if format_ else {}
     return traits_by_format.get(SPARK_READER if format_.startswith(SPARK_READER) else format_, UNKNOWN)
+
+
+def table_traits(spec: SourceSpec) -> TableTraits:
+    """How a source that is a table is read; raise TypeError if it is none."""
+    if (table := source_traits(spec.format).table) is None:
+        raise TypeError(spec.format)
+    return table
+
+
+def file_traits(spec: SourceSpec) -> FileTraits:
+    """How the files of a source are read; raise TypeError if it has none."""
+    if (files := source_traits(spec.format).files) is None:
+        raise TypeError(spec.format)
+    return files
 
 
 def knows_columns(spec: SourceSpec) -> bool:

@@ -25,8 +25,7 @@ from engine.errors import ProjectError, SetupError, near
 from engine.schema.target_keys import REGISTRY
 from engine.secrets.scrubber import scrub
 from engine.sources.avro_schema.avro_types import AvroError, to_json
-from engine.sources.avro_schema.parse_schema import parse
-from engine.sources.avro_schema.schema_limits import MOST_TEXT
+from engine.sources.avro_schema.parse_schema import MOST_TEXT, parse
 
 _MOST_NAME: Final = 1000
 _SHOWN: Final = 100

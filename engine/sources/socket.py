@@ -34,7 +34,6 @@ ONE_OF: tuple[tuple[str, ...], ...] = ()
 MEANING: tuple[str, ...] = ()
 REPLAYABLE = False
 LISTED = True
-TRAITS: Mapping[str, SourceTraits] = {"socket": SourceTraits(closed_options=True, rows_wait=False, caseless=True)}
 _READ_FOR = "5 seconds"
 _PORTS = 65535
 _PLAIN = {"format": "string"}
@@ -215,3 +214,8 @@ def told_by_worker(text: str) -> RunError | None:
 
 def resume(*_: object) -> Resumption:
     return Resumption()
+
+
+TRAITS: Mapping[str, SourceTraits] = {
+    "socket": SourceTraits(closed_options=True, rows_wait=False, caseless=True, told_by_worker=told_by_worker)
+}

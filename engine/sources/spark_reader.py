@@ -11,16 +11,13 @@ import uuid
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from engine.errors import RunError, SetupError
+from engine.errors import RunError
 from engine.relations import quoted
 from engine.schema import ValueForm
 from engine.schema.format_keys import READER_KEYS
-from engine.sources import KINDS, source_traits
-from engine.sources.avro import avro_values
 from engine.sources.credentials import identified, masked, masked_options
-from engine.sources.files.listing import for_spark
+from engine.sources.listing import for_spark
 from engine.sources.spec import (
-    BAD,
     ORIGIN,
     SPARK_READER,
     Place,
@@ -38,7 +35,6 @@ from engine.spark_options import OF_FILES, RATE_MICRO_BATCH
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.types import StructType
 
 
 FORMATS: tuple[str, ...] = ()
@@ -168,42 +164,3 @@ def _placed(spec: SourceSpec, place: Place) -> dict[str, Any]:
 
 
 TRAITS: Mapping[str, SourceTraits] = {SPARK_READER: SourceTraits(placed=_placed)}
-
-
-def newest(session: SparkSession, spec: SourceSpec, place: Place) -> DataFrame | None:
-    """The newest files of a folder, the newest records of a topic, all of anything else; None: there is nothing."""
-    read_newest = source_traits(spec.format).newest
-    return (
-        read_newest(session, spec, place)
-        if read_newest is not None
-        else KINDS[spec.format].read_batch(session, spec, place)
-    )
-
-
-def known_columns(spec: SourceSpec, place: Place) -> tuple[avro_values.AvroColumn, ...] | None:
-    """The columns that can be had without looking at records, and without Java; None if they cannot.
-
-    Raises:
-        SetupError: a registry cannot be asked, or has no such schema; there is no such table.
-    """
-    columns_now = source_traits(spec.format).columns_now
-    columns = columns_now(spec, place) if columns_now is not None else None
-    return tuple(avro_values.AvroColumn(*column) for column in columns) if columns is not None else None
-
-
-def sampled(session: SparkSession, spec: SourceSpec, place: Place) -> StructType:
-    """The columns of a sample of records.
-
-    Raises:
-        SetupError: `sample-empty`, there are none.
-        RunError: `source-unreadable`, a record of JSON is an array.
-    """
-    read_sample = source_traits(spec.format).sampled
-    kind = KINDS[spec.format]
-    schema = (
-        read_sample(session, spec, place) if read_sample else kind.read_batch(session, spec, place).drop(BAD).schema
-    )
-    if not schema.fields:
-        message = f"the source '{spec.name}' has no records to infer columns from"
-        raise SetupError("sample-empty", message, "Land or send records, and run the command again.")
-    return schema

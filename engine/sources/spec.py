@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from engine.lake.catalog.catalog_settings import CatalogConfig
-    from engine.sources.kafka.native_client import ClusterOffsets
 
 
 # A share of fewer records than this says nothing.
@@ -127,6 +126,26 @@ def reader_faults(
 def _none(name: str) -> Mapping[str, Any]:
     hint = f"Add '{name}' under 'connections:' of the target in project.yml."
     raise EngineError("unknown-connection", f"the target has no '{name}'", hint)
+
+
+@dataclass(frozen=True, slots=True)
+class TopicOffsets:
+    """`id` changes with a recreated topic; `end` is as a consumer sees it, `written` includes open transactions."""
+
+    id: str
+    first: Mapping[int, int]
+    end: Mapping[int, int]
+    written: Mapping[int, int] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterOffsets:
+    """`asked_at` is on the monotonic clock."""
+
+    cluster: str
+    topics: Mapping[str, TopicOffsets] = field(default_factory=dict)
+    addresses: str = ""
+    asked_at: float = field(default=0.0, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,21 +7,23 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from engine.sources.spec import Place, Resumption, SourceSpec
+from engine.sources.spec import ClusterOffsets, Place, Resumption, SourceSpec
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
+    from engine.errors import EngineError
+    from engine.lake.snapshot_history import Start
     from engine.lake.table_facts import TableFacts
-    from engine.sources.files.listing import Listed
-    from engine.sources.kafka.native_client import ClusterOffsets
+    from engine.sources.listing import Listed
 
 
 FILES, TABLE = "files", "table"
@@ -80,6 +82,46 @@ class KnownNow:
     table: TableFacts | None = None
     parts: tuple[str, str, str] = ("", "", "")
     columns: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class TableTraits:
+    """How a source that is an Iceberg table is read.
+
+    Attributes:
+        now: catalog, schema and name, and the table as it is; raises SetupError, `source-table`, `catalog-unusable`.
+        start: where the declaration says that a stream begins; None: with the first row; raises StateError,
+            `upstream-history`.
+        stream: its rows from a start on; `has_begun` and `skip_deletes` as in `table_stream`.
+        as_declared: the declared columns of a frame over the table, and where the rows came from; raises RunError,
+            `source-columns`.
+    """
+
+    now: Callable[[SourceSpec, Place], tuple[tuple[str, str, str], TableFacts]]
+    start: Callable[[SourceSpec, TableFacts], Start | None]
+    stream: Callable[[SparkSession, SourceSpec, Place, Start, bool, bool], DataFrame]
+    as_declared: Callable[[DataFrame, SourceSpec, Place], DataFrame]
+
+
+@dataclass(frozen=True, slots=True)
+class FileTraits:
+    """How the files of a source are read and checked.
+
+    Attributes:
+        read: all rows of some files, given by URI as Hadoop prints them.
+        has_schemas: the files have schemas of their own, which may differ from the declared one.
+        misfits: what does not fit in a file, each in a few words; a file without content fits.
+        unfit: the error that lists misfits.
+        unreadable: the error that lists faults of files of a source, given by name.
+        columns_in_folders: the declared columns whose values are in the names of the files' folders.
+    """
+
+    read: Callable[[SparkSession, SourceSpec, Place, Collection[str]], DataFrame]
+    has_schemas: Callable[[SourceSpec], bool]
+    misfits: Callable[[Path | str, SourceSpec, Place], list[str]]
+    unfit: Callable[[Sequence[str]], EngineError]
+    unreadable: Callable[[str, list[str]], EngineError]
+    columns_in_folders: Callable[[Iterable[str], SourceSpec, Place], tuple[str, ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,6 +207,10 @@ def _no_records(_: SparkSession, __: SourceSpec, ___: Place) -> list[tuple[bytes
     return []
 
 
+def _no_error(_: str) -> EngineError | None:
+    return None
+
+
 def _unnamed(_: SourceSpec) -> tuple[str, ...]:
     return ()
 
@@ -176,10 +222,10 @@ class SourceTraits:
     What its records are:
 
     Attributes:
-        reads_files: files, which Spark notes in its log when it lists them.
+        files: how its files are read; Spark notes them in its log when it lists them. None: it has none.
         connects: records of a server, whose address and credentials a connection of the target has.
         fixes_start: records at offsets, the first of which a checkpoint has before anything is read.
-        is_table: rows of an Iceberg table, which its location names.
+        table: how the Iceberg table that its location names is read; None: it is none.
 
     What may be declared:
         closed_options: its options are a closed list; `allow_unknown_options` means nothing.
@@ -225,12 +271,13 @@ class SourceTraits:
         newest: the newest part of it, enough to find its newest time; None: there is nothing. None in its place: all.
         sampled: the columns of a sample of its records; None in its place: those that a batch has.
         change_records: keys and values of some records, where these are changes of rows.
+        told_by_worker: the error of its own that a worker of Spark ended with, from Spark's text of it.
     """
 
-    reads_files: bool = False
+    files: FileTraits | None = None
     connects: bool = False
     fixes_start: bool = False
-    is_table: bool = False
+    table: TableTraits | None = None
 
     closed_options: bool = False
     rows_wait: bool = True
@@ -270,6 +317,15 @@ class SourceTraits:
     newest: Callable[[SparkSession, SourceSpec, Place], DataFrame | None] | None = None
     sampled: Callable[[SparkSession, SourceSpec, Place], StructType] | None = None
     change_records: Callable[[SparkSession, SourceSpec, Place], list[tuple[bytes | None, bytes | None]]] = _no_records
+    told_by_worker: Callable[[str], EngineError | None] = _no_error
+
+    @property
+    def reads_files(self) -> bool:
+        return self.files is not None
+
+    @property
+    def is_table(self) -> bool:
+        return self.table is not None
 
 
 # Of a format that no module reads, and of a module that says nothing.

@@ -149,7 +149,7 @@ class TableState:
     def replaced_generations(self) -> tuple[int, ...]:
         """Numbers of the generations that another one has replaced, and that are kept for a rollback, ascending.
 
-        Their model.json is in PREVIOUS_FILE (see `engine.plan.deployed.previous_generation`).
+        Their model.json is in PREVIOUS_FILE (see `engine.plan.deployed.generations`).
         """
         numbers = [n for n in map(whole_number, self._store.list(self.key)) if n is not None]
         if len(numbers) < 2:  # noqa: PLR2004 - the one that has replaced it is there too

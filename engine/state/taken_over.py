@@ -19,7 +19,7 @@ from engine.errors import StateError
 from engine.state.object_path import KeyedStore
 
 CHECKPOINT: Final = "checkpoint"
-# Micro-batches that cannot be computed again (see `engine.runtime.writer.kept_batches`).
+# Micro-batches that cannot be computed again (see `engine.runtime.writer.micro_batch_writer`).
 BATCHES: Final = "batches"
 _NOTE: Final = "taken-over."
 _AT_ONCE: Final = 16

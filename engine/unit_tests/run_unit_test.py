@@ -5,40 +5,140 @@ A test of a history of full extracts builds once per step, with the rows that it
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
+from itertools import count
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-from engine.compile import Manifest, Model, UnitTest
+from sqlglot.tokens import Token  # type: ignore[attr-defined]
+
+from engine.compile import Catalog, Manifest, Model, Relation, UnitTest
 from engine.compile.nodes.unit_test_steps import ExpectedResult, GivenRows, Rows, UnitTestStep
 from engine.compile.pipeline.unsupported import unsupported_settings
+from engine.compile.sql.dialect import tokenize
+from engine.compile.sql.lexer.tokens import TokenType
 from engine.errors import Diagnostic, EngineError
 from engine.events import Status
 from engine.lake import table_writer as lake
+from engine.lake.catalog import catalog_settings
 from engine.lake.commit_guard import ExpectedTable
+from engine.lake.table_writer import create_namespace
 from engine.plan.test_passes.compile_overrides import Versions
 from engine.relations import quoted
 from engine.runtime.batch.history.build_history import take_extract, with_query_spelling
 from engine.runtime.batch.history.ended_versions import Extract
 from engine.runtime.data_tests.run_data_test import DataTestVerdict
+from engine.runtime.quality import expectations
+from engine.runtime.sinks import table_setup
 from engine.runtime.spark_support.spark_errors import diagnose, spark_exceptions
 from engine.spark_master import runs_locally
-from engine.unit_tests.batch_harness import run_whole
+from engine.state import TableState
 from engine.unit_tests.fixed_clock import mark_text, millis
-from engine.unit_tests.given_inputs import feed_inputs
+from engine.unit_tests.given_inputs import FedModel, feed_inputs, typed
 from engine.unit_tests.likely_causes import TextTable, causes, difference_lines, late_causes, pair_rows
-from engine.unit_tests.row_values import typed
 from engine.unit_tests.step_metrics import StepMetrics
 from engine.unit_tests.stream_harness import Trial, trial
-from engine.unit_tests.temporary_lake import TemporaryLake, temporary_lake
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from engine.runtime.run_nodes import RunUnit
+
+
+NAME = "headrace_unit_tests"
+SCHEMA = "tests"
+# For a few rows: one partition, one plan, no waiting; compiling code for them costs more than it gives (a fifth of the
+# processor's time, measured).
+_CONF = {
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.shuffle.partitions": "1",
+    "spark.sql.streaming.pollingDelay": "2ms",
+    "spark.sql.streaming.numRecentProgressUpdates": "1000",
+    "spark.sql.streaming.stateStore.providerClass":
+        "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider",
+}  # fmt: skip
+
+
+@dataclass(slots=True)
+class TemporaryLake:
+    """A lake that is removed after the tests; the project's own is never touched."""
+
+    folder: Path
+    _numbers: count[int] = field(default_factory=count)
+    _guard: threading.Lock = field(default_factory=threading.Lock)
+    _is_prepared: bool = False
+
+    def session(self, spark: SparkSession) -> SparkSession:
+        catalog = Catalog("sqlite", NAME, self.folder / "lake")
+        session = spark.newSession()
+        for key, value in {**catalog_settings.spark_conf(catalog), **_CONF}.items():
+            session.conf.set(key, value)
+        # Two sessions that set up one catalog at a time collide.
+        with self._guard:
+            if not self._is_prepared:
+                catalog_settings.prepare(catalog)
+                create_namespace(session, NAME, SCHEMA)
+                self._is_prepared = True
+        return session
+
+    def place(self, model: Model) -> tuple[Model, TableState]:
+        name = f"{model.relation.name[:80]}_{next(self._numbers)}"
+        relation = Relation(NAME, SCHEMA, name)
+        sql = model.sql.replace(model.relation.sql, relation.sql)
+        return replace(model, relation=relation, sql=sql), TableState(self.folder / "state", NAME, SCHEMA, name)
+
+
+@contextmanager
+def temporary_lake() -> Iterator[TemporaryLake]:
+    with TemporaryDirectory(prefix="headrace-unit-", ignore_cleanup_errors=True) as folder:
+        yield TemporaryLake(Path(folder))
+
+
+_CLOCK = {
+    "current_timestamp": "timestamp", "now": "timestamp", "localtimestamp": "timestamp_ntz",
+    "current_date": "date", "curdate": "date",
+}  # fmt: skip
+_CALLED_ONLY = {"now", "curdate"}
+
+
+def run_whole(session: SparkSession, fed_model: FedModel, now: str | None) -> tuple[DataFrame, StepMetrics]:
+    """Return the rows of a batch model, and what failed its expectations; raises Spark's errors."""
+    model = fed_model.model
+    frame = table_setup.checked_frame(session, replace(model, sql=at_time(model.sql, now)) if now else model)
+    checked = expectations.checked(frame, model.expectations)
+    if not model.expectations:
+        return frame, StepMetrics()
+    quarantining = expectations.splits(model.expectations)
+    quarantined = expectations.failing(checked, model.expectations).count() if quarantining else 0
+    return expectations.passing(checked, model.expectations), StepMetrics(quarantined=quarantined)
+
+
+def at_time(sql: str, now: str) -> str:
+    """Rewrite a query to read a given time instead of the clock."""
+    tokens = tokenize(sql)
+    pieces, end = [], 0
+    for index, token in enumerate(tokens):
+        kind = _CLOCK.get(token.text.lower())
+        called = _is(tokens, index + 1, TokenType.L_PAREN) and _is(tokens, index + 2, TokenType.R_PAREN)
+        quoted = sql[token.start] in "`'\""
+        if kind is None or quoted or _is(tokens, index - 1, TokenType.DOT) or _is(tokens, index + 1, TokenType.DOT):
+            continue
+        if not called and token.text.lower() in _CALLED_ONLY:
+            continue
+        pieces += [sql[end : token.start], f"cast('{now}' as {kind})"]
+        end = tokens[index + 2].end + 1 if called else token.end + 1
+    return "".join([*pieces, sql[end:]])
+
+
+def _is(tokens: list[Token], index: int, kind: TokenType) -> bool:
+    return 0 <= index < len(tokens) and tokens[index].token_type is kind
 
 
 # The time of a step that says none: a day after the one before.

@@ -23,8 +23,7 @@ from engine.spark.internals.queries import recent_reports
 from engine.state import ModelState, TableState
 from engine.state import checkpoint as spark_checkpoint
 from engine.unit_tests.fixed_clock import FixedClock, millis
-from engine.unit_tests.given_inputs import FedModel
-from engine.unit_tests.memory_source import Feed, add
+from engine.unit_tests.given_inputs import FedModel, Feed, add
 from engine.unit_tests.step_metrics import StepMetrics, batch_metrics, rows_put_into_state
 
 if TYPE_CHECKING:

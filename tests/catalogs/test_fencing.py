@@ -21,12 +21,12 @@ from engine.lake import staging_branch
 from engine.lake import table_writer as lake
 from engine.lake.commit_guard import ExpectedTable
 from engine.lake.commits import STAGED
-from engine.lake.fencing.raise_fence import raise_fence
-from engine.lake.fencing.table_fence import Fence, fence_of
 from engine.lake.merge_statement import Merge, merge
-from engine.lake.staged_replacement import stage_replacement
+from engine.lake.staging_branch import stage_replacement
+from engine.lake.table_fence import Fence, fence_of
 from engine.lake.table_layout import TableLayout
 from engine.relations import Relation
+from engine.runtime.context.ownership import raise_fence
 from engine.state.blob_store import Folder
 from engine.state.lease import Holder, Lease, LeaseClock, leased, take_lease
 from engine.state.lock_holder import process

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from engine.lake.clients import outage
+from engine.lake.clients import catalog_errors
 from tests.catalogs.conftest import CatalogLab
 from tests.catalogs.life_cycle import LATEST, PLAIN
 from tests.fault_injection.points import killing, reached
@@ -109,7 +109,7 @@ def test_a_server_that_stays_away_fails_the_build_and_nothing_is_lost(
     rest_lab: CatalogLab, rest_server: RestServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     prepare(rest_lab, "plain")
-    monkeypatch.setattr(outage, "_PAUSES", (0.1, 0.2))
+    monkeypatch.setattr(catalog_errors, "_PAUSES", (0.1, 0.2))
     with reached("checked", lambda *_: rest_server.stop(kill=True)):
         ended = rest_lab.run("build")
     assert ended.code == 1, ended.text

@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 import pytest
 
-from engine.cli.dbt_hints import COMMANDS, OPTIONS, as_markdown
+from engine.cli.arguments import COMMANDS, OPTIONS, as_markdown
 from engine.cli.main import cli, invoke
 from tests.cli.test_commands import run, small, write
 from tests.lab import REPOSITORY
@@ -48,7 +48,7 @@ def test_options_of_dbt_that_do_not_exist_have_an_answer(
 def test_the_page_on_migration_has_all_answers() -> None:
     page = REPOSITORY / "docs" / "dbt-commands.md"
     text = page.read_text(encoding="utf-8")
-    begin, end = (f"<!-- engine.cli.dbt_hints: {mark} -->\n" for mark in ("begin", "end"))
+    begin, end = (f"<!-- engine.cli.arguments: {mark} -->\n" for mark in ("begin", "end"))
     before, _, rest = text.partition(begin)
     shown, _, after = rest.partition(end)
     if UPDATE in os.environ:

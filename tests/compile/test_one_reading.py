@@ -17,10 +17,10 @@ READERS = {
     "compile/config/window_config.py": "expressions of headers",
     "compile/refresh/part_text.py": "the text of a part, which is compared with its tree",
     "compile/stateful/aggregate_order.py": "the places of the items of a SELECT",
-    "compile/stateful/written_calls.py": "what the tree lacks of a call",
-    "compile/streaming/check_model.py": "windows, to name them in messages",
+    "compile/stateful/bound_expressions.py": "what the tree lacks of a call",
+    "compile/streaming/check_query.py": "windows, to name them in messages",
     "compile/streaming/parse_statement.py": "statements without a model",
-    "compile/test_nodes/tested_columns.py": "tests",
+    "compile/test_nodes/data_test_nodes.py": "tests",
     "compile/test_nodes/unit_test_rows.py": "rows of unit tests",
     "plan/edits/affected_columns.py": "the places of the items of a SELECT",
 }
@@ -28,16 +28,16 @@ READERS = {
 TREE_READERS = {
     "compile/config/condition_config.py",
     "compile/output/clause_checks.py", "compile/output/null_event_times.py", "compile/output/output_columns.py",
-    "compile/output/output_mode.py", "compile/output/stream_columns.py", "compile/output/string_for_column.py",
+    "compile/output/output_mode.py", "compile/output/stream_columns.py", "compile/output/infer_columns.py",
     "compile/references/expand_windows.py", "compile/references/metadata_column.py",
-    "compile/refresh/block_scope.py", "compile/refresh/part_text.py", "compile/refresh/query_block.py",
-    "compile/refresh/read_blocks.py", "compile/refresh/truncated_times.py",
-    "compile/stateful/aggregate_order.py", "compile/stateful/blocks.py", "compile/stateful/bound_expressions.py",
-    "compile/stateful/read_columns.py", "compile/stateful/stateful_steps.py", "compile/stateful/written_calls.py",
-    "compile/test_nodes/tested_columns.py", "compile/test_nodes/unit_test_rows.py",
+    "compile/refresh/part_text.py", "compile/refresh/query_block.py",
+    "compile/refresh/read_blocks.py", "compile/stateful/aggregate_order.py", "compile/stateful/blocks.py",
+    "compile/stateful/bound_expressions.py",
+    "compile/stateful/read_columns.py", "compile/stateful/stateful_steps.py", "compile/test_nodes/data_test_nodes.py",
+    "compile/test_nodes/unit_test_rows.py",
     "compile/types/spark_types.py",
     "plan/comparable_facts.py", "plan/edits/affected_columns.py", "plan/edits/changed_clauses.py",
-    "plan/edits/present_names.py", "plan/unique_key_changes.py",
+    "plan/edits/present_names.py", "plan/changed_query.py",
 }  # fmt: skip
 _READING = {"parse_text", "parse_tokens", "tokenize"}
 

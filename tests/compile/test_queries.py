@@ -16,8 +16,7 @@ from pyspark.errors import AnalysisException, ParseException
 from engine.compile.columns.find_columns import bind
 from engine.compile.output.clause_checks import misplaced_calls
 from engine.compile.sql.query_nodes import QueryNodes
-from engine.compile.streaming.check_model import ALWAYS
-from engine.compile.streaming.check_query import check
+from engine.compile.streaming.check_query import ALWAYS, check
 from engine.compile.streaming.parse_statement import parse
 from tests.compile.queries import BATCH, FOREIGN, Queries
 from tests.fuzz.relations import RELATIONS

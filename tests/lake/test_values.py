@@ -12,7 +12,7 @@ from pyiceberg.exceptions import ValidationError
 
 from engine.cli.console.rows_text import format_rows
 from engine.lake.catalog.iceberg_types import spark_type
-from engine.lake.catalog.metadata_values import day_text, rows_of, time_text
+from engine.lake.catalog.metadata_document import day_text, rows_of, time_text
 from engine.lake.catalog.warehouse_paths import parse_metadata
 
 DAYS = [

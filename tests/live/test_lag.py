@@ -14,7 +14,7 @@ from engine.live.lag import Lag, LagReader, seconds_unread
 from engine.plan import Action, ActionKind, Plan
 from engine.plan.actions.action import Unread, UnreadRecords
 from engine.sources import Place, SourceSpec, source_traits, traits
-from engine.sources.kafka.native_client import ClusterOffsets
+from engine.sources.spec import ClusterOffsets
 
 PLACE = Place(Path(), lambda _: {})
 SPEC = SourceSpec("shop.events", "kafka", "", settings={"connection": "main", "topic": "events"})

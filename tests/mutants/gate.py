@@ -87,7 +87,7 @@ FAULTS = (
     Fault("no fence is raised before a run that took over writes", "state/lease.py",
           'fenced=not is_gone and bool(record.get("fenced", True))', "fenced=True",
           "tests/state/test_lease.py tests/catalogs/test_two_machines.py"),
-    Fault("a later fence in the table is not seen", "lake/fencing/table_fence.py",
+    Fault("a later fence in the table is not seen", "lake/table_fence.py",
           "number is not None and int(number) > self.lease.number", "number is not None and int(number) < 0",
           "tests/catalogs/test_fencing.py"),
     Fault("an error of a run that was taken over is not lease-lost", "state/lease.py",

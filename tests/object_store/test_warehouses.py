@@ -12,7 +12,7 @@ from engine.errors import SetupError
 from engine.lake.catalog import catalog_settings
 from engine.lake.catalog.locations import OutsideError
 from engine.lake.catalog.object_warehouse import ObjectWarehouse
-from engine.lake.clients.outage import is_outage
+from engine.lake.clients.catalog_errors import is_outage
 from engine.object_store.s3_settings import S3Settings
 from engine.runtime.spark_support.spark_errors import environment_fault_in
 from tests.project.small_projects import compiled

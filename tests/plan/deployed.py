@@ -13,7 +13,7 @@ from engine.plan import Deployed, DeployedModel, DeployedSource, LastWriter
 from engine.plan.actions.descriptions import comments_of, table_properties
 from engine.plan.deployed.checkpoint_facts import CheckpointFacts, FileLog
 from engine.plan.source_changes import Recorded, StreamSource, of_facts
-from engine.sources.files.listing import Listed
+from engine.sources.listing import Listed
 from engine.state import ModelState, Phase
 from engine.state.file_log import Logged
 

@@ -83,8 +83,8 @@ def test_the_content_of_a_named_file_counts(tmp_path: Path, what: str) -> None:
 
 def test_the_header_of_a_csv_file_is_its_content(tmp_path: Path) -> None:
     """A file is known by size and time; its columns are declared, and its header is compared when it is read."""
-    from engine.sources.files import listing
-    from engine.sources.files.listing import Listed
+    from engine.sources import listing
+    from engine.sources.listing import Listed
 
     sizes = [Listed("file:/landing/a.csv", size, modified) for size, modified in ((10, 1), (10, 2), (11, 1))]
     assert len({json.dumps(listing.position_of([one])) for one in sizes}) == 3

@@ -179,7 +179,7 @@ def test_a_terminal_gets_a_tree_in_colour_as_wide_as_it_is(forward: Path) -> Non
 def test_a_tree_is_drawn_in_characters_that_standard_output_has(
     forward: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("engine.cli.console.plan_tree_text.is_unicode", lambda: False)
+    monkeypatch.setattr("engine.cli.commands.plan_command.is_unicode", lambda: False)
     _, out, _ = run(forward, capsys, "plan", "--output", "tree", "-s", "plain", "ids")
     assert out.isascii()
     assert "`- create    ids" in out

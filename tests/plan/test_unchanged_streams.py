@@ -11,7 +11,7 @@ import pytest
 from engine.compile import Manifest
 from engine.plan import Action, DeployedSource, PlanOptions, Reset, make_plan
 from engine.plan.refresh.batch_inputs import same_rows
-from engine.sources.kafka.native_client import ClusterOffsets, TopicOffsets
+from engine.sources.spec import ClusterOffsets, TopicOffsets
 from engine.state import Phase
 from engine.state.file_log import Logged
 from tests.plan.deployed import SOURCE, batch, deployed, file, streaming, table

@@ -6,7 +6,7 @@ import pytest
 
 from engine.lake.table_facts import SnapshotFacts, TableFacts
 from engine.plan.deployed.deployed_facts import LITTLE, Deployed, DeployedModel, DeployedSource, is_little
-from engine.sources.files.listing import Listed
+from engine.sources.listing import Listed
 
 
 def files(*sizes: int) -> DeployedSource:

@@ -21,7 +21,7 @@ from engine import kill_points
 from engine.compile.refresh.changed_keys import follow_changes
 from engine.compile.refresh.query_block import NotFollowedError
 from engine.lake.changes import arrow_changes, file_replacement
-from engine.runtime.batch import affected_partitions, refresh_table
+from engine.runtime.batch import affected_partitions, changed_inputs
 from tests.fault_injection.points import kill
 from tests.lab import Lab
 from tests.refreshes.queries import TABLES, query
@@ -98,7 +98,7 @@ def _always() -> Iterator[None]:
     """Whatever it costs, what can be followed is followed."""
     with ExitStack() as stack:
         for module, name, value in (
-            (refresh_table, "_MAX_READ_SHARE", 1e9), (refresh_table, "_MAX_READ_SHARE_UNFOLLOWED", 1e9),
+            (changed_inputs, "_MAX_READ_SHARE", 1e9), (changed_inputs, "_MAX_READ_SHARE_UNFOLLOWED", 1e9),
             (affected_partitions, "_MAX_REPLACED_SHARE", 2.0),
         ):  # fmt: skip
             stack.enter_context(patch.object(module, name, value))

@@ -13,8 +13,7 @@ import pytest
 
 from engine.compile.refresh import changed_keys
 from engine.compile.refresh.changed_keys import InputState, follow_changes
-from engine.compile.refresh.query_block import NotFollowedError
-from engine.compile.refresh.truncated_times import TruncatedTime
+from engine.compile.refresh.query_block import NotFollowedError, TruncatedTime
 from engine.compile.sql.read_names import names_by_strings, read_names, reads_places
 from tests.fixtures import read_rows
 from tests.refreshes.cases import cases

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import pytest
 
-from engine.lake.fencing.table_fence import FENCE
+from engine.lake.table_fence import FENCE
 from engine.lake.table_writer import load
 from tests.fault_injection.points import kill, reached
 from tests.lab import EVENTS, Lab, Result, event

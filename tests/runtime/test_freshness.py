@@ -12,7 +12,7 @@ import pytest
 
 from engine.cli.main import invoke
 from engine.docs.site.freshness_status import Fresh, read_freshness
-from engine.sources.files import file_samples
+from engine.sources.files import file_source
 from engine.sources.kafka import topic_check
 from tests.lab import Lab, Result
 from tests.services.kafka import Broker
@@ -132,7 +132,7 @@ def test_of_many_files_the_newest_are_read(lab: Lab, monkeypatch: pytest.MonkeyP
     torn = lab.land("old", [])
     torn.write_text("not JSON, and too old to be looked at")
     os.utime(torn, (1, 1))
-    monkeypatch.setattr(file_samples, "NEWEST", 2)
+    monkeypatch.setattr(file_source, "NEWEST", 2)
     result, found = freshness(lab)
     assert (result.code, found["events"]["status"]) == (0, "warn")
     assert found["events"]["age_seconds"] == pytest.approx(7 * 3600, abs=600)

@@ -29,7 +29,7 @@ from engine.schema.format_keys import FORMATS
 from engine.schema.target_keys import OPENLINEAGE_TYPES
 from engine.sources import KINDS, OnBadRecord, kind_of
 from engine.sources.avro.reader_schema import Framing
-from engine.sources.kafka.connection import _MECHANISMS
+from engine.sources.connection import _MECHANISMS
 from engine.sources.values import VALUE_FORMATS, value_format
 
 CHOICES: dict[str, Iterable[str]] = {

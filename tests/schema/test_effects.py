@@ -19,7 +19,7 @@ from engine.project.parse_yaml import load_yaml
 from engine.schema import ConfigKey
 from engine.schema.all_blocks import BLOCKS
 from engine.sinks.postgres import database_parameters
-from engine.sources.kafka.connection import read_connection
+from engine.sources.connection import read_connection
 from engine.sources.registry import read_settings
 from tests.lab import REPOSITORY
 from tests.project.small_projects import compiled

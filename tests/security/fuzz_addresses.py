@@ -38,7 +38,7 @@ from engine.project.parse_yaml import load_yaml
 from engine.project.yaml_section import Section
 from engine.secrets.secret_places import places
 from engine.sources import registry
-from engine.sources.kafka.connection import reach, read_connection
+from engine.sources.connection import reach, read_connection
 from engine.sources.registry import Registry, read_settings
 from tests.security.java_addresses import JavaReader
 from tests.security.random_addresses import KINDS, random_address

@@ -12,8 +12,7 @@ from engine.sources.avro.reader_schema import prepare, read_value
 from engine.sources.avro.schema_resolution import UnsuitableError, resolve
 from engine.sources.avro_schema.avro_columns import ddl
 from engine.sources.avro_schema.avro_types import AvroError
-from engine.sources.avro_schema.parse_schema import parse
-from engine.sources.avro_schema.schema_limits import MOST_DEPTH, MOST_TYPES
+from engine.sources.avro_schema.parse_schema import MOST_DEPTH, MOST_TYPES, parse
 from tests.project.small_projects import PROJECT, compiled
 from tests.security.test_hostile_registry import INT, refers, serving, subject_of
 

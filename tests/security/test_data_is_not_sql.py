@@ -13,7 +13,7 @@ import pytest
 from engine.compile import compile_project
 from engine.compile.config.session_settings import meaning
 from engine.errors import Diagnostic
-from engine.plan.setting_changes import differences
+from engine.plan.comparison import differences
 from engine.project import load_project
 from engine.spark_options import PINNED
 from tests.lab import PROJECT, Lab

@@ -18,8 +18,8 @@ import pytest
 
 from engine import events
 from engine.characters import one_line, visible, without_commands
+from engine.cli.commands.build_command import write_junit
 from engine.cli.commands.show_command import format_rows
-from engine.cli.console.junit import write_junit
 from engine.cli.console.safe_output import json_text
 from engine.cli.main import invoke
 from engine.compile import DataTest, Manifest

@@ -20,9 +20,9 @@ import pytest
 from engine.errors import SetupError
 from engine.runtime.spark_support.spark_errors import spark_exceptions
 from engine.sources.avro.decode_frames import decoded as decode
+from engine.sources.avro.decode_frames import told_by_worker
 from engine.sources.avro.reader_schema import AvroReading, AvroValue, Framing, prepare, read_value
 from engine.sources.avro.schema_resolution import UnsuitableError, resolve
-from engine.sources.avro.unknown_schemas import told_by_worker
 from engine.sources.avro_schema.avro_columns import columns
 from engine.sources.avro_schema.avro_types import AvroError, to_json
 from engine.sources.avro_schema.parse_schema import parse

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from engine.errors import SetupError
-from engine.sources.files import listing
+from engine.sources import listing
 from engine.sources.spec import Place, SourceSpec
 from tests.lab import Lab, event
 

@@ -12,7 +12,7 @@ import pytest
 
 from engine import local_paths
 from engine.ignored_file_names import holds_rows, is_listed
-from engine.sources.files import listing
+from engine.sources import listing
 from engine.sources.spec import Place, SourceSpec
 from engine.state.file_log import logged
 from tests.lab import Lab, event, run_alone

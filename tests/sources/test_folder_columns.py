@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from engine.sources.files import folder_columns
+from engine.sources.files import file_formats
 from engine.sources.spec import Place, SourceSpec
 from tests.fault_injection.points import reached
 from tests.lab import Lab
 from tests.sources.test_files import FORMATS, declare, diagnosed, land, read, rows_of, sources, spark_file, table
 
 SCHEMA = "dt date, id int, hour string"
-FOLDERS = {"dt=2024-05-01/hour=01": 1, "dt=2024-05-02/hour=%3A": 2, f"dt={folder_columns.NULL_FOLDER}/hour=3": 3}
+FOLDERS = {"dt=2024-05-01/hour=01": 1, "dt=2024-05-02/hour=%3A": 2, f"dt={file_formats.NULL_FOLDER}/hour=3": 3}
 ROWS = [(None, 3, "3"), (date(2024, 5, 1), 1, "01"), (date(2024, 5, 2), 2, ":")]
 
 
@@ -104,7 +104,7 @@ def test_the_same_value_in_file_and_folder_and_folders_of_the_path_itself(lab: L
 def test_columns_of_folders_are_inspected(lab: Lab) -> None:
     declare(lab, "json", schema=None)
     land(lab, "dt=2024-05-01/hour=01/n=1/a.json", '{"id": 1, "kind": "x"}\n')
-    land(lab, f"dt={folder_columns.NULL_FOLDER}/hour=02/n=20/kind=y/b.json", '{"id": 2}\n')
+    land(lab, f"dt={file_formats.NULL_FOLDER}/hour=02/n=20/kind=y/b.json", '{"id": 2}\n')
     result = lab.run("source", "inspect", "shop.events")
     assert result.code == 0, result.text
     assert "id bigint, kind string, dt date, hour string, n int" in " ".join(result.out.split())
@@ -130,7 +130,7 @@ def test_the_first_folder_that_comes_while_a_query_begins_stops_it(lab: Lab) -> 
 
 def test_folders_that_count(tmp_path: Path) -> None:
     def depths(path: str) -> tuple[int, int]:
-        return folder_columns.depths(SourceSpec("a.b", "json", "id int", settings={"path": path}), Place(tmp_path))
+        return file_formats.depths(SourceSpec("a.b", "json", "id int", settings={"path": path}), Place(tmp_path))
 
     above = len(tmp_path.parts) - 1
     (tmp_path / "in[1]").mkdir()

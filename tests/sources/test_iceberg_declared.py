@@ -8,8 +8,8 @@ import pytest
 
 from engine.compile.nodes.guarantee import GuaranteeLevel, guarantees
 from engine.compile.nodes.model_settings import OnUpstreamDelete
+from engine.lake.snapshot_history import first_read, from_first_row
 from engine.lake.table_facts import SnapshotFacts, TableFacts
-from engine.sources.iceberg.snapshot_history import first_read, from_first_row
 from tests.fixtures import read_rows
 from tests.project.small_projects import clean, compiled, findings, line, lines, only
 

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 import pytest
 
 from engine.errors import ProjectError, SetupError
-from engine.sources.kafka.connection import Connection, reach, read_connection
+from engine.sources.connection import Connection, reach, read_connection
 
 LOGIN = {"protocol": "SASL_SSL", "mechanism": "SCRAM-SHA-512", "username": "u", "password": 'p"\\q'}
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from engine.sources.kafka.connection import Connection
-from engine.sources.kafka.rejections import Cause, rejection
+from engine.sources.connection import Connection
+from engine.sources.kafka.cluster import Cause, rejection
 from tests.sources.test_kafka_connection import closed, listening
 
 TIMEOUT = Cause("TimeoutException", "Timed out waiting for a node assignment")

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from engine.errors import SetupError, StateError
-from engine.lake.fencing.table_fence import Fence, fence_of
+from engine.lake.table_fence import Fence, fence_of
 from engine.state import ModelState, TableState
 from engine.state.blob_store import Folder, Store
 from engine.state.lease import GONE_AFTER, Holder, Lease, LeaseClock, held_lease, leased, take_lease, while_away

@@ -48,9 +48,8 @@ from engine.events import (
 from engine.node_ids import TESTS, shown_name
 from engine.plan.actions.action import ActionKind
 from engine.project.followed_files import FileFollower
-from engine.runtime.queue.back_off import may_recover
 from engine.runtime.queue.live_nodes import LiveNode, live_nodes
-from engine.runtime.queue.node_queue import Entry, NodeQueue
+from engine.runtime.queue.node_queue import Entry, NodeQueue, may_recover
 
 if TYPE_CHECKING:
     from engine.api.project import Project

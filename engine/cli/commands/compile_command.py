@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
+from pathlib import Path
 
 from engine.api import Selection
 from engine.cli.command_setup import (
@@ -16,8 +18,24 @@ from engine.cli.command_setup import (
 )
 from engine.cli.console.safe_output import write, write_json
 from engine.compile import Manifest, Model
-from engine.compile.selection.check_selectors import selector_faults
-from engine.errors import Diagnostic
+from engine.compile.selection.named_selectors import definition_nodes, read_selectors
+from engine.compile.selection.select_nodes import chooser
+from engine.errors import Diagnostic, Level, ProjectError
+
+
+def _selector_faults(root: Path, manifest: Manifest) -> tuple[Diagnostic, ...]:
+    """Return the errors of all definitions, and a warning for each selection in them that matches nothing."""
+    try:
+        selectors = read_selectors(root)
+    except ProjectError as error:
+        return error.diagnostics
+    if selectors is None:
+        return ()
+    choose, unmatched = chooser(manifest, selectors.nodes)
+    for definition in selectors.definitions.values():
+        # What is wrong with a definition is added to `diagnostics`.
+        definition_nodes(definition, choose)
+    return (*selectors.diagnostics, *(replace(one, level=Level.WARNING) for one in dict.fromkeys(unmatched)))
 
 
 def parse(settings: CommandSettings, selection: Selection) -> None:
@@ -77,7 +95,7 @@ def _selectors(settings: CommandSettings, selection: Selection, manifest: Manife
     """What is wrong with selectors.yml, where nothing was selected with it; it is printed."""
     if selection.select or selection.exclude or selection.selector:
         return ()
-    faults = selector_faults(settings.root, manifest)
+    faults = _selector_faults(settings.root, manifest)
     settings.out.diagnostics(faults)
     settings.note_shown_warnings([fault for fault in faults if not fault.is_error])
     return faults

@@ -1,28 +1,113 @@
-"""What compile leaves behind: target/manifest.json in the shape of dbt's version 12, and target/compiled/."""
+"""What compile leaves behind: target/manifest.json in the shape of dbt's version 12, and target/compiled/.
+
+What was written below target/, so that a compilation writes only what has changed, and removes only its own.
+
+The record is in the user's cache: one in target/ may have come with the project. A lost or wrong one costs time; files
+are compared with it, and written where they differ.
+"""
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import json
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
-from engine import __version__
-from engine.compile.artifacts import written_files
+import msgspec
+
+from engine import __version__, schema
+from engine.bounds.regular_file import MOST_OF_A_CACHE, read_regular
 from engine.compile.artifacts.dbt_manifest import About, macro_dict, node_dict, unique_id
-from engine.compile.artifacts.editor_schemas import SCHEMAS, write_schemas
 from engine.compile.artifacts.node_json import digest, to_json
 from engine.compile.artifacts.pyspark_script import script
-from engine.compile.artifacts.written_files import WrittenFiles
 from engine.compile.nodes.guarantee import guarantees
 from engine.compile.nodes.macro_docs import macros_used
 from engine.compile.nodes.manifest import KeptRecords, Manifest, Model, NodeRecord, Source
+from engine.errors import ProjectError
 from engine.secrets.scrubber import scrub, scrubber
 from engine.sources import location
-from engine.target_folder import TargetFolder
+from engine.target_folder import TargetFolder, is_plain_name
 from engine.user_cache import project_cache
+
+_FILE = "written.json"
+_LOCK = ".cache/lock"
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenFiles:
+    """Files made from one thing: its key, and of each file (relative to target/) the time in ns and the size."""
+
+    key: str
+    files: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+
+    def stands(self, key: str, folder: TargetFolder) -> bool:
+        return self.key == key and all(folder.file_stamp(name) == stamp for name, stamp in self.files.items())
+
+
+@contextmanager
+def alone(folder: TargetFolder) -> Iterator[None]:
+    """Wait until no other command writes into a target folder, which is made if it is not there."""
+    with folder.append(_LOCK) as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def write(folder: TargetFolder, name: str, text: str) -> tuple[int, int]:
+    """Write a file below target/, return its time in ns and size. Half a surrogate pair has no UTF-8 form."""
+    return folder.write(name, text.encode("utf-8", "replace"))
+
+
+def load(cache: Path | None) -> dict[str, WrittenFiles]:
+    """What was written before, by node; nothing if that cannot be read, or is kept nowhere."""
+    if cache is None:
+        return {}
+    try:
+        files_by_node = msgspec.json.decode(read_regular(cache / _FILE, MOST_OF_A_CACHE), type=dict[str, WrittenFiles])
+    except (OSError, ValueError, RecursionError, msgspec.MsgspecError):
+        return {}
+    return {node: item for node, item in files_by_node.items() if all(map(is_plain_name, item.files))}
+
+
+def save(written: Mapping[str, WrittenFiles], cache: Path | None) -> None:
+    """Keep what was written; a folder that cannot be written only costs time."""
+    if cache is not None:
+        with suppress(OSError, ValueError, ProjectError), TargetFolder(cache) as folder:
+            folder.write(_FILE, msgspec.json.encode(written))
+
+
+# The keys that the schemas are made from.
+_KEYS: Final = Path(schema.__file__).parent
+# Among what was written; no node has such an id.
+SCHEMAS: Final = "schema"
+
+
+def write_schemas(folder: TargetFolder, before: Mapping[str, WrittenFiles]) -> WrittenFiles:
+    """Write the schemas to target/schema, unless they are there.
+
+    Args:
+        folder: target/.
+        before: what an earlier compilation wrote.
+    """
+    with os.scandir(_KEYS) as entries:
+        modules = [(entry.name, entry.stat()) for entry in entries if entry.name.endswith(".py")]
+    stamps = sorted((name, stat.st_size, stat.st_mtime_ns) for name, stat in modules)
+    # Installers may give all files one time.
+    key = " ".join([__version__, *(f"{name}:{size}:{time}" for name, size, time in stamps)])
+    schemas_before = before.get(SCHEMAS)
+    if schemas_before is not None and schemas_before.stands(key, folder):
+        return schemas_before
+    from engine.schema.all_blocks import FILES_OF_A_PROJECT
+    from engine.schema.json_schema import json_schema
+
+    texts = {f"schema/{file.name}.json": json_schema(file) for file in FILES_OF_A_PROJECT}
+    return WrittenFiles(key, {name: write(folder, name, text) for name, text in texts.items()})
+
 
 # The newest dbt whose manifest has this shape; tools read it to choose how they parse.
 DBT_VERSION = "1.10.0"
@@ -44,12 +129,12 @@ def write_artifacts(manifest: Manifest, folder: Path) -> None:
         ProjectError: `target-link`, `target-unwritable`.
     """
     cache = project_cache(folder)
-    with TargetFolder(folder) as target, written_files.alone(target):
-        before = written_files.load(cache)
+    with TargetFolder(folder) as target, alone(target):
+        before = load(cache)
         now = _write(manifest, target, before)
         if now != before:
             _remove_others(target, before, now)
-            written_files.save(now, cache)
+            save(now, cache)
 
 
 def _write(manifest: Manifest, folder: TargetFolder, before: Mapping[str, WrittenFiles]) -> dict[str, WrittenFiles]:
@@ -64,7 +149,7 @@ def _write(manifest: Manifest, folder: TargetFolder, before: Mapping[str, Writte
     key = _manifest_key(manifest, keys)
     whole = before.get("")
     if whole is None or not whole.stands(key, folder):
-        whole = WrittenFiles(key, {MANIFEST: written_files.write(folder, MANIFEST, clean(manifest_text(manifest)))})
+        whole = WrittenFiles(key, {MANIFEST: write(folder, MANIFEST, clean(manifest_text(manifest)))})
     now[""] = whole
     now[SCHEMAS] = write_schemas(folder, before)
     return now
@@ -80,7 +165,7 @@ def _write_model(
     texts = {name: f"{_comment(model, manifest)}{model.sql}\n"}
     if stream := script(model, manifest):
         texts[f"{name.rpartition('.')[0]}.py"] = stream
-    return WrittenFiles(key, {name: written_files.write(folder, name, clean(text)) for name, text in texts.items()})
+    return WrittenFiles(key, {name: write(folder, name, clean(text)) for name, text in texts.items()})
 
 
 def _keys(manifest: Manifest) -> Mapping[str, str]:
@@ -109,7 +194,7 @@ def write_text(folder: Path, name: str, text: str) -> Path:
         ProjectError: `target-link`, `target-unwritable`.
     """
     with TargetFolder(folder) as target:
-        written_files.write(target, name, scrub(text))
+        write(target, name, scrub(text))
     return folder / name
 
 

@@ -10,8 +10,7 @@ from engine.compile.columns import type_mismatch
 from engine.compile.columns.column_scope import ColumnValue
 from engine.compile.columns.walk import Walk
 from engine.compile.types import spark_types
-from engine.compile.types.accepted_types import INTERVALS, TIMES, family, is_groupable
-from engine.compile.types.comparable_types import have_common_type
+from engine.compile.types.comparable_types import INTERVALS, TIMES, family, have_common_type, is_groupable
 
 Parts = Sequence[tuple[exp.Expr, ColumnValue]]
 _SIGNS = {

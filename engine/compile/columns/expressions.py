@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from msgspec.structs import replace
 from sqlglot import exp
 
-from engine.compile.columns import function_calls, function_placement, list_lengths, type_mismatch
+from engine.compile.columns import function_calls, function_placement, type_mismatch, window_lengths
 from engine.compile.columns.argument_types import check_element_at, check_map_keys
 from engine.compile.columns.column_scope import (
     NOTHING,
@@ -27,7 +27,7 @@ from engine.compile.columns.walk import Walk, children, operand_types, path
 from engine.compile.sql.aggregates import is_aggregate
 from engine.compile.sql.precedence.variant_paths import is_path
 from engine.compile.types import spark_types
-from engine.compile.types.accepted_types import family
+from engine.compile.types.comparable_types import family
 from engine.compile.types.function_types import FIXED, return_type
 from engine.compile.types.widening import arithmetic, interval, is_numeric, widest_type
 
@@ -369,7 +369,7 @@ def _in(walk: Walk, node: exp.Expr, scope: ColumnScope) -> ColumnValue:
     query = node.args.get("query")
     if query is not None:
         output = walk.subquery(query, scope)
-        list_lengths.check_in_subquery(walk, node.this, query, output)
+        window_lengths.check_in_subquery(walk, node.this, query, output)
         operands.append(_only_column(output))
     listed = [query] if query is not None else node.expressions
     for part in zip(listed, operands[1:], strict=False):
@@ -386,7 +386,7 @@ def _exists(walk: Walk, node: exp.Expr, scope: ColumnScope) -> ColumnValue:
 
 def _scalar(walk: Walk, node: exp.Expr, scope: ColumnScope) -> ColumnValue:
     output = walk.subquery(node, scope)
-    list_lengths.check_scalar_subquery(walk, node, output)
+    window_lengths.check_scalar_subquery(walk, node, output)
     return _only_column(output)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from msgspec.structs import replace as with_fields
 from sqlglot import exp
 
-from engine.compile.columns import function_calls, list_lengths, name_uses, pivot_columns, type_mismatch
+from engine.compile.columns import function_calls, name_uses, pivot_columns, type_mismatch, window_lengths
 from engine.compile.columns.column_scope import (
     NO_PLAN,
     ColumnScope,
@@ -130,7 +130,7 @@ def with_alias_names(walk: Walk, output: OutputColumns, alias: exp.Expr | None) 
     names = alias.args.get("columns") if isinstance(alias, exp.TableAlias) else None
     if not names or alias is None:
         return output
-    list_lengths.check_names(walk, names, output)
+    window_lengths.check_names(walk, names, output)
     for identifier in names:
         name_uses.note_alias(walk.uses, identifier, UseKind.COLUMN)
     values = [column.value for column in output.columns]

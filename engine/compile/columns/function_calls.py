@@ -13,9 +13,8 @@ from engine.compile.columns.walk import WORDS, Walk, children, operand_types
 from engine.compile.nodes.query_finding import QueryFinding
 from engine.compile.sql.truncation_units import UNITS, unknown_unit
 from engine.compile.types import spark_types
-from engine.compile.types.accepted_types import family
 from engine.compile.types.builtin_functions import BUILTIN
-from engine.compile.types.comparable_types import have_common_type
+from engine.compile.types.comparable_types import family, have_common_type
 from engine.compile.types.function_types import return_type, rounded_type
 from engine.compile.types.widening import wider_type, widest_type
 from engine.errors import near

@@ -9,8 +9,8 @@ from sqlglot import exp
 from engine.compile.columns.column_scope import ColumnScope, ColumnValue
 from engine.compile.columns.walk import Walk
 from engine.compile.sql.aggregates import is_aggregate
-from engine.compile.types.accepted_types import NUMBERS, TIMES, family
 from engine.compile.types.builtin_functions import AGGREGATES, BUILTIN, RANKING
+from engine.compile.types.comparable_types import NUMBERS, TIMES, family
 
 CODE = "misplaced-expression"
 _WRAPPING = (exp.IgnoreNulls, exp.RespectNulls, exp.Filter, exp.WithinGroup)

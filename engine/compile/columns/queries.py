@@ -40,8 +40,7 @@ from engine.compile.nodes.query_finding import QueryFinding
 from engine.compile.sql.aggregates import has_aggregate
 from engine.compile.streaming.query_plan.logical_plan import MAX_COLUMNS, SourcePlan, With, too_many_columns
 from engine.compile.types import spark_types
-from engine.compile.types.accepted_types import family
-from engine.compile.types.comparable_types import have_common_type
+from engine.compile.types.comparable_types import family, have_common_type
 from engine.compile.types.widening import wider_type
 
 _SORTS = ("order", "sort", "cluster", "distribute")

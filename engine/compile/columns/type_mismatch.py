@@ -8,18 +8,20 @@ from sqlglot import exp
 
 from engine.compile.columns.column_scope import ColumnValue
 from engine.compile.columns.walk import Walk
-from engine.compile.types.accepted_types import (
+from engine.compile.types.comparable_types import (
     INTERVALS,
     NESTED,
     NUMBERS,
     TAKES,
     TIMES,
     WANTED,
+    Where,
+    are_comparable,
     family,
+    have_common_type,
     is_groupable,
     is_ordered,
 )
-from engine.compile.types.comparable_types import Where, are_comparable, have_common_type
 from engine.compile.types.moments import is_moment
 from engine.compile.types.spark_types import element
 

@@ -10,7 +10,7 @@ from engine.compile.columns.column_scope import ColumnScope, OutputColumns
 from engine.compile.columns.type_mismatch import CODE
 from engine.compile.columns.walk import Walk, path
 from engine.compile.sql.aggregates import is_aggregate
-from engine.compile.types.accepted_types import family, is_ordered
+from engine.compile.types.comparable_types import family, is_ordered
 
 _SORTS = ("order", "sort", "cluster", "distribute")
 SETS = (exp.Rollup, exp.Cube, exp.GroupingSets)

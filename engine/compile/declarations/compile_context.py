@@ -8,7 +8,6 @@ from importlib import resources
 
 from engine.compile.config.column_config import TestConfig
 from engine.compile.config.config_layers import check_folder_defaults
-from engine.compile.declarations.failing_rows import failing_rows
 from engine.compile.declarations.source_files import read_sources
 from engine.compile.declarations.target import Target
 from engine.compile.nodes.manifest import Source
@@ -18,6 +17,13 @@ from engine.errors import Diagnostic
 from engine.jinja import OWN, MacroFile, Sandbox
 from engine.project import LoadedProject
 from engine.relations import Relation
+
+# The table property that marks such a table.
+FAILING_ROWS = "engine.test"
+
+
+def failing_rows(target: Target, test: str) -> Relation:
+    return Relation(target.catalog.name, f"{target.schema}_test_failures", test)
 
 
 @dataclass(frozen=True, slots=True)

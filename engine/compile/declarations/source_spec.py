@@ -21,7 +21,7 @@ from engine.project.project_files import inside
 from engine.project.yaml_section import UNKNOWN, Section
 from engine.schema.source_keys import READING
 from engine.sources import KINDS, Kind, OnBadRecord, SourceSpec, SpecFault, ValueForm, kind_of, source_traits
-from engine.sources.files.listing import base, is_uri
+from engine.sources.listing import base, is_uri
 from engine.sources.spec import BadRecordLimit, read_limit
 from engine.sources.traits import ChangeFeed
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+
+from sqlglot import exp
 
 from engine.compile.columns import ColumnFacts, InputColumns, QueryColumns
 from engine.compile.columns.column_texts import starts
@@ -16,13 +18,40 @@ from engine.compile.output.null_event_times import with_needed_times
 from engine.compile.output.output_columns import is_misspelled
 from engine.compile.output.storable_types import GivenColumn, storable_faults
 from engine.compile.output.stream_columns import stream_faults
-from engine.compile.output.string_for_column import quoted_columns
 from engine.compile.sql.parse import ParsedQuery, with_printed
 from engine.compile.sql.schema_text import spelt
-from engine.compile.streaming.check_model import broken_rules, placeholder
-from engine.errors import Diagnostic, Location, near
+from engine.compile.streaming.check_query import broken_rules, placeholder
+from engine.errors import Diagnostic, Level, Location, near
 from engine.jinja import Rendered
 from engine.sources import ORIGIN, kind_of, knows_columns
+
+
+def quoted_columns(
+    query: ParsedQuery, rendered: Rendered, inputs: Iterable[InputColumns], model: str
+) -> Iterator[Diagnostic]:
+    """Yield a warning for each string in double quotes that equals a column which the query reads.
+
+    Args:
+        query: of the model.
+        rendered: the text that it was read from.
+        inputs: what it reads, as far as that is known.
+        model: its name.
+    """
+    if not query.double_quoted:
+        return
+    names = {name.lower(): name for each in inputs for name, _ in each.columns or ()}
+    for alias in query.tree.find_all(exp.Alias):
+        # One of a CTE or a subquery; the outermost SELECT's are read by nobody.
+        if alias.parent is not None and alias.parent.parent is not None:
+            names.setdefault(alias.alias.lower(), alias.alias)
+    for offset, text in query.double_quoted:
+        if (name := names.get(text.lower())) is not None:
+            message = f'"{text}" is a constant string in Spark, and not the column of that name'
+            hint = f"Write `{name}` for the column, or '{text}' for the string."
+            place = rendered.location(offset)
+            hint = with_printed(hint, rendered, offset)
+            yield Diagnostic("string-for-column", message, hint, Level.WARNING, model, place)
+
 
 # Errors that leave the query, its windows and its streams as they are meant.
 _QUERY_HOLDS = {

@@ -26,16 +26,14 @@ from engine.compile.output.output_columns import check_columns
 from engine.compile.output.output_mode import decide_output_mode
 from engine.compile.output.table_columns import with_table_columns
 from engine.compile.pipeline.parse_model import Read
-from engine.compile.references.ephemeral import GivenNode, Inlined, too_large
+from engine.compile.references.ephemeral import GivenNode, Inlined, splice, too_large
 from engine.compile.references.expand_windows import lower_windows
-from engine.compile.references.resolve_references import Draft, KnownNodes, resolve
-from engine.compile.references.splice import splice
-from engine.compile.references.suggest_reference import with_suggestions
+from engine.compile.references.resolve_references import Draft, KnownNodes, resolve, with_suggestions
 from engine.compile.sql.aggregates import is_stateful
 from engine.compile.sql.determinism import deterministic_text
 from engine.compile.stateful.model_facts import facts, with_state
 from engine.compile.stateful.read_columns import without_unread
-from engine.compile.streaming.check_model import placeholder
+from engine.compile.streaming.check_query import placeholder
 from engine.compile.templates.template_names import REF
 from engine.compile.test_nodes.data_test_nodes import compile_tests
 from engine.compile.types.spark_types import normal

@@ -7,6 +7,7 @@ the faces and columns of what it was compiled against and what all models share 
 from __future__ import annotations
 
 import json
+import mmap
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -14,22 +15,106 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 
 import engine
+from engine.bounds.regular_file import MOST_OF_A_CACHE, open_regular
 from engine.compile.artifacts.node_json import Buffer, Encoded, digest, to_json
 from engine.compile.declarations.target import Target
 from engine.compile.nodes.manifest import KeptRecords, NodeRecord
 from engine.compile.nodes.model_interface import ModelInterface
-from engine.compile.pipeline.kept_nodes import NodePlace, content_of, place_nodes, read_kept
 from engine.compile.pipeline.library_version import library_version
 from engine.errors import Diagnostic, ProjectError
 from engine.project import LoadedProject
 from engine.project.project_files import inside
 from engine.secrets.scrubber import PREFIX, secret_values
 from engine.target_folder import TargetFolder
+
+if TYPE_CHECKING:
+    from engine.compile.artifacts.node_json import Buffer, Encoded
+
+
+# Before the head: its length.
+_LENGTH_BYTES = 8
+# Of a model are some 15 KB; they are not read at once.
+_MOST_BYTES = 1 << 32
+_Number = Annotated[int, msgspec.Meta(ge=0)]
+
+
+class NodePlace(msgspec.Struct, frozen=True, array_like=True):
+    """Where a node is: the offset, the lengths of its JSON and of its entry in manifest.json, which follows it.
+
+    Attributes:
+        depends_on: ids of the nodes it names.
+        key: changes with everything that is written of the node.
+    """
+
+    depends_on: tuple[str, ...]
+    key: str
+    start: _Number
+    json: _Number
+    record: _Number
+
+    def json_in(self, data: Buffer) -> memoryview:
+        """The node, of the bytes of all."""
+        return memoryview(data)[self.start : self.start + self.json]
+
+    def record_in(self, data: Buffer) -> memoryview:
+        """Its entry in manifest.json."""
+        return memoryview(data)[self.start + self.json : self.start + self.json + self.record]
+
+
+def read_kept(path: Path) -> tuple[memoryview, memoryview]:
+    """The head of a cache and the bytes of its nodes.
+
+    Raises:
+        OSError: it cannot be read.
+        ValueError: it is empty, or shorter than it says.
+    """
+    with open_regular(path, _MOST_BYTES) as file:
+        whole = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+    end = _LENGTH_BYTES + int.from_bytes(whole[:_LENGTH_BYTES])
+    if end > min(len(whole), MOST_OF_A_CACHE):
+        raise ValueError(path.name)
+    return whole[_LENGTH_BYTES:end], whole[end:]
+
+
+def content_of(head: bytes, nodes: Iterable[Buffer]) -> list[Buffer]:
+    """The content of a cache."""
+    return [len(head).to_bytes(_LENGTH_BYTES), head, *nodes]
+
+
+def place_nodes(
+    ids: Iterable[str],
+    fresh: Mapping[str, tuple[Encoded, str]],
+    places: Mapping[str, NodePlace],
+    data: Buffer,
+) -> tuple[dict[str, NodePlace], list[Buffer]]:
+    """Where nodes will be, and their bytes.
+
+    Args:
+        ids: of all nodes, in the order of the manifest.
+        fresh: new ones, each with its key.
+        places: of the others in `data`.
+        data: the bytes of an earlier cache.
+    """
+    moved: dict[str, NodePlace] = {}
+    content: list[Buffer] = []
+    at = 0
+    for i in ids:
+        if i in fresh:
+            node, key = fresh[i]
+            depends_on, json, record = node.depends_on, memoryview(node.json), memoryview(node.record)
+        else:
+            old = places[i]
+            depends_on, key, json, record = old.depends_on, old.key, old.json_in(data), old.record_in(data)
+        moved[i] = NodePlace(depends_on, key, at, len(json), len(record))
+        content += (json, record)
+        at += len(json) + len(record)
+    return moved, content
+
 
 FOLDER = "compiled"
 

@@ -1,7 +1,14 @@
-"""Compiling what the cache does not have: models are read, brought into order, and finished one after the other."""
+"""Compiling what the cache does not have: models are read, brought into order, and finished one after the other.
+
+The tables that a project writes: no two writers may have one name, as the catalog reads names.
+
+Spark reads names in any letter case, and so do Hive, Glue and some REST catalogs; those that distinguish letter case
+have no use for two tables that differ in it.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from importlib import import_module
@@ -18,9 +25,8 @@ from engine.compile.nodes.model_interface import ModelInterface
 from engine.compile.nodes.unit_test_steps import UnitTest
 from engine.compile.output.infer_columns import source_columns
 from engine.compile.output.stream_columns import source_faults
-from engine.compile.pipeline.compile_cache import CachedModel, Now, StoredCompilation, env_digests
+from engine.compile.pipeline.compile_cache import CachedModel, NodePlace, Now, StoredCompilation, env_digests
 from engine.compile.pipeline.dag_executor import Before, Flow
-from engine.compile.pipeline.kept_nodes import NodePlace
 from engine.compile.pipeline.parse_model import read_model
 from engine.compile.pipeline.project_graph import (
     known_names,
@@ -32,15 +38,13 @@ from engine.compile.pipeline.project_graph import (
 )
 from engine.compile.pipeline.worker import LocalWorker
 from engine.compile.pipeline.worker_pool import compile_workers
-from engine.compile.pipeline.written_tables import renamed_twice, shared_tables
 from engine.compile.references.resolve_references import KnownNodes
 from engine.compile.sql.dialect import spark
 from engine.compile.templates.rendered_values import ValueRenderer
 from engine.compile.templates.template_names import TemplateNames
-from engine.compile.test_nodes.data_test_nodes import source_tests
+from engine.compile.test_nodes.data_test_nodes import missing_in_tests, source_tests
 from engine.compile.test_nodes.singular_tests import KIND as SINGULAR
 from engine.compile.test_nodes.singular_tests import read_singular
-from engine.compile.test_nodes.tested_columns import missing_in_tests
 from engine.compile.test_nodes.unit_test_nodes import read_unit_tests
 from engine.errors import Diagnostic, Location
 from engine.node_ids import repeated
@@ -48,12 +52,105 @@ from engine.project import LoadedProject, ModelText
 from engine.relations import Relation
 from engine.secrets.scrubber import scrubber
 from engine.sources import ValueForm, kind_of
-from engine.sources.files.listing import is_uri
+from engine.sources.listing import is_uri
+
+# Staging tables and initial snapshots beside a model's table.
+_BESIDE = re.compile(r"(?P<table>.+)__(?:g\d++|seed\d++_(?:(?!__seed)\w)+)")
+
+
+@dataclass(frozen=True, slots=True)
+class _Writer:
+    """What writes a table: a model, or a test that keeps its failing rows."""
+
+    relation: Relation
+    called: str
+    file: str
+    place: Location
+    node: str
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """The table, as a catalog without letter case names it."""
+        return self.relation.schema.lower(), self.relation.name.lower()
+
+    @property
+    def written_at(self) -> str:
+        """Where it is: a test is among others of its file."""
+        return str(self.place) if self.called.startswith("the test") else self.file
+
+
+def shared_tables(faces: Iterable[ModelInterface], tests: Iterable[Node]) -> Iterator[Diagnostic]:
+    """Findings about tables that have several writers.
+
+    Args:
+        faces: of the models.
+        tests: data tests; those that keep no rows write nothing.
+    """
+    models = [_of_model(face) for face in faces if face.in_catalog]
+    writers: dict[tuple[str, str], _Writer] = {}
+    for one in [*models, *_of_tests(tests)]:
+        first = writers.setdefault(one.key, one)
+        if first is not one:
+            message = f"{one.called} and {first.called} ({first.written_at}) both write {one.relation}"
+            hint = "Give one of them another 'alias' or 'schema'."
+            if one.called.startswith("the test"):
+                hint = "Give the test another 'name'."
+            yield Diagnostic("duplicate-table", message, hint, node=one.node, location=one.place)
+    yield from _internal_name_clashes(models, writers)
+
+
+def renamed_twice(faces: Iterable[ModelInterface]) -> Iterator[Diagnostic]:
+    """Findings about models that are to continue a table that another model of the project has, or is to continue."""
+    every = [face for face in faces if face.in_catalog]
+    first: dict[str, ModelInterface] = {}
+    for face in every:
+        if not (name := face.renamed_from.lower()):
+            continue
+        place = Location(face.file)
+        owner = next((other for other in every if other is not face and name in _table_names(other)), None)
+        if owner is not None:
+            message = f"'{face.name}' is renamed from '{face.renamed_from}', but that is '{owner.name}' ({owner.file})"
+            hint = (
+                f"Remove {owner.file}; or 'renamed_from', if each target was built since and '{owner.name}' is a new "
+                "model of that name."
+            )
+            yield Diagnostic("renamed-from", message, hint, node=face.name, location=place)
+        elif (other := first.setdefault(name, face)) is not face:
+            message = f"'{face.name}' and '{other.name}' ({other.file}) are both renamed from '{face.renamed_from}'"
+            hint = "One of them continues its table: remove 'renamed_from' from the other, which begins with a new one."
+            yield Diagnostic("renamed-from", message, hint, node=face.name, location=place)
+
+
+def _table_names(face: ModelInterface) -> set[str]:
+    """The names by which a model or its table may be meant, in lower case."""
+    relation = face.relation
+    whole = f"{relation.schema}.{relation.name}"
+    return {name.lower() for name in (face.name, relation.name, whole, f"{relation.catalog}.{whole}")}
+
+
+def _internal_name_clashes(models: Iterable[_Writer], writers: dict[tuple[str, str], _Writer]) -> Iterator[Diagnostic]:
+    for one in models:
+        match = _BESIDE.fullmatch(one.relation.name)
+        owner = writers.get((one.key[0], match["table"])) if match else None
+        if owner is not None:
+            message = f"{one.called} writes {one.relation}, a name that {owner.called} ({owner.file}) needs"
+            hint = "Set another 'alias'; <table>__g<n> is a full refresh, <table>__seed<n>_<name> an initial snapshot."
+            yield Diagnostic("duplicate-table", message, hint, node=one.node, location=one.place)
+
+
+def _of_model(face: ModelInterface) -> _Writer:
+    return _Writer(face.relation, f"'{face.name}'", face.file, face.place or Location(face.file), face.name)
+
+
+def _of_tests(tests: Iterable[Node]) -> Iterator[_Writer]:
+    for test in tests:
+        if isinstance(test, DataTest) and test.stored is not None:
+            place = test.location or Location(test.file)
+            yield _Writer(test.stored, f"the test '{test.name}'", test.file, place, test.name)
 
 
 def load_all() -> None:
     """Load what compiling loads at its first use, before a process is forked for it: the next one is forked again."""
-    from engine.compile.templates import dbt_functions, run_values, template_functions  # noqa: F401
     from engine.jinja import sandbox  # noqa: F401
 
     import_module("jinja2.ext")

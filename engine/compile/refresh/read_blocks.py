@@ -14,8 +14,7 @@ from engine.compile.columns.column_scope import GroupKey, ScopeColumn
 from engine.compile.columns.find_columns import bind
 from engine.compile.columns.walk import Walk
 from engine.compile.nodes.column_facts import InputColumns
-from engine.compile.refresh.block_scope import BlockScope
-from engine.compile.refresh.part_text import QueryText
+from engine.compile.refresh.part_text import BlockScope, QueryText
 from engine.compile.refresh.query_block import BlockKey, BlockSource, NotFollowedError, QueryBlock
 from engine.compile.sql.aggregates import has_aggregate, returns_rows
 from engine.compile.sql.dialect import spark

@@ -11,8 +11,7 @@ from sqlglot.tokens import Token  # type: ignore[attr-defined]
 
 from engine.compile.sql.lexer.tokens import TokenType, tokenize
 from engine.compile.sql.misread_tokens import correct_tokens, restore_names
-from engine.compile.sql.precedence.mixed_operators import is_doubtful
-from engine.compile.sql.precedence.operator_tokens import are_mixed, mark_brackets
+from engine.compile.sql.precedence.mixed_operators import are_mixed, is_doubtful, mark_brackets
 from engine.compile.sql.precedence.pipes import with_relation_names, without_pipes
 from engine.compile.sql.precedence.query_words import with_selects
 from engine.compile.sql.precedence.regroup import regroup_operators

@@ -1,17 +1,25 @@
 """The normal form of a query: equal for two texts only if Spark reads them as one.
 
 Facts, fingerprints, plan, test passes and `state:modified` all compare it. It is made of the tokens, and of the tree
-for what kind of name a token is (`letter_case`), never of SQL that sqlglot generates: it writes `percentile_cont` as
+for the kind of name that a token is, never of SQL that sqlglot generates: it writes `percentile_cont` as
 `percentile_disc`.
 
-What means nothing: blanks, comments, the letter case of what `letter_case` lists, needless backticks and brackets, AS,
+What means nothing: blanks, comments, the letter case of the names listed below, needless backticks and brackets, AS,
 INNER, OUTER and ASC, the quotes and escapes of a string. Other rules are another `FORM` (`engine.compile.nodes.facts`).
+
+Names in any letter case: those of a column, a table, a CTE or its alias, alone or first (`spark.sql.caseSensitive` is
+pinned to false), keywords, and functions. As written, because it can reach a value or the name of an output: what
+follows a dot, an alias, a selected column without one, `struct(Price)`, lists of names, the fields of a type, PIVOT and
+UNPIVOT, the arguments of a lambda.
 """
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
 
 import sqlglot
 from sqlglot import exp
@@ -19,8 +27,118 @@ from sqlglot.errors import SqlglotError
 from sqlglot.tokens import Token  # type: ignore[attr-defined]
 
 from engine.compile.sql.dialect import UNFORESEEN, parse_tokens, tokenize
-from engine.compile.sql.letter_case import NamePlaces, name_places, name_text
 from engine.compile.sql.lexer.tokens import TokenType
+
+# What names fields after columns that are its direct arguments.
+_NAMING = (exp.Struct, exp.PropertyEQ, exp.Tuple, exp.Select, exp.Star)
+_NAMING_CALLS = {"arrays_zip", "struct", "named_struct", "stack", "inline"}
+_PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+# Words that mean something else to Spark without backticks, in one place or another: those that its `sql_keywords()`
+# calls reserved, and what its parser and `LiteralFunctionResolution` read as a constant.
+_SPECIAL = {
+    "all", "and", "anti", "any", "array", "as", "authorization", "between", "both", "by", "case", "cast", "check",
+    "collate", "column", "constraint", "create", "cross", "cube", "current_catalog", "current_database",
+    "current_date", "current_schema", "current_time", "current_timestamp", "current_user", "distinct", "else", "end",
+    "escape", "except", "execute", "exists", "false", "fetch", "filter", "for", "foreign", "from", "full", "grant",
+    "group", "grouping", "grouping__id", "having", "in", "inner", "intersect", "interval", "into", "is", "join",
+    "lateral", "leading", "left", "like", "limit", "localtimestamp", "map", "minus", "natural", "not", "null",
+    "offset", "on", "only", "or", "order", "outer", "overlaps", "pivot", "primary", "recursive", "references",
+    "rollup", "right", "select", "semi", "session_user", "set", "setminus", "some", "sql", "struct", "table",
+    "tablesample", "then", "to", "trailing", "true", "union", "unique", "unknown", "unpivot", "user", "using",
+    "values", "when", "where", "window", "with", "within",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class NamePlaces:
+    """Where names are in a text: whether their letter case means nothing, by place; the places of aliases."""
+
+    folds: Mapping[int, bool]
+    aliases: AbstractSet[int]
+
+
+def name_places(identifiers: Iterable[exp.Identifier]) -> NamePlaces:
+    """What the identifiers of a tree say of the names in its text. One place can have several nodes."""
+    folds: dict[int, bool] = {}
+    aliases: set[int] = set()
+    for identifier in identifiers:
+        start = identifier.meta.get("start")
+        if start is None:
+            continue
+        if folds.get(start, True):
+            folds[start] = _refers(identifier)
+        if _is_alias(identifier):
+            aliases.add(start)
+    return NamePlaces(folds, aliases)
+
+
+def name_text(name: str, *, folds: bool, quoted: bool) -> str:
+    """A name as the normal form has it.
+
+    Args:
+        name: without backticks.
+        folds: its letter case means nothing.
+        quoted: it was in backticks.
+    """
+    if folds and name.isascii():
+        name = name.lower()
+    if not quoted or (_PLAIN.fullmatch(name) and name.lower() not in _SPECIAL):
+        return name
+    return f"`{name.replace('`', '``')}`"
+
+
+def _is_alias(identifier: exp.Identifier) -> bool:
+    """Whether AS may be in front of it and need not."""
+    parent = identifier.parent
+    if isinstance(parent, exp.TableAlias):
+        return identifier.arg_key == "this" and isinstance(parent.parent, (exp.Table, exp.Subquery, exp.Values))
+    return isinstance(parent, exp.Alias) and identifier.arg_key == "alias" and isinstance(parent.parent, exp.Select)
+
+
+def _refers(identifier: exp.Identifier) -> bool:
+    parent = identifier.parent
+    if isinstance(parent, exp.Column):
+        return identifier is parent.parts[0] and not _names(parent, alone=len(parent.parts) == 1)
+    if isinstance(parent, exp.TableAlias):
+        return identifier.arg_key == "this"
+    if isinstance(parent, exp.Table):
+        # A placeholder names a model or source, `@ref Orders`.
+        return not identifier.name.startswith("@")
+    return isinstance(parent, exp.Join)
+
+
+def _names(column: exp.Expr, *, alone: bool) -> bool:
+    """Whether a name becomes part of an output: a column or field is called as it is written.
+
+    What is selected without an alias has a name made of its text.
+    """
+    node, parent = column, column.parent
+    while isinstance(parent, exp.Paren):
+        node, parent = parent, parent.parent
+    if isinstance(parent, (exp.Select, *_NAMING)) and alone and node.arg_key in {"expressions", "this"}:
+        return True
+    if alone and isinstance(parent, exp.Func) and _function_name(parent) in _NAMING_CALLS:
+        return True
+    direct = True
+    while parent is not None:
+        if isinstance(parent, exp.Pivot):
+            return True
+        if isinstance(parent, exp.Select):
+            return node.arg_key == "expressions" and not direct
+        if isinstance(parent, (exp.Alias, exp.Query)):
+            # An alias names it.
+            return _in_pivot(parent)
+        node, parent, direct = parent, parent.parent, False
+    return False
+
+
+def _in_pivot(node: exp.Expr) -> bool:
+    return node.find_ancestor(exp.Pivot) is not None
+
+
+def _function_name(node: exp.Func) -> str:
+    return (node.name if isinstance(node, exp.Anonymous) else node.sql_name()).lower()
+
 
 _T = TokenType
 _SIGNS = {_T.NEQ: "<>", _T.EQ: "=", _T.LTE: "<=", _T.GTE: ">="}

@@ -1,6 +1,6 @@
 """Reading a model's SQL with sqlglot: one query, and the relations it reads.
 
-The tree is only looked at: what runs is the user's text with replacements (`engine.compile.references.splice`).
+The tree is only looked at: what runs is the user's text with replacements (`engine.compile.references.ephemeral`).
 """
 
 from __future__ import annotations

@@ -27,15 +27,18 @@ from engine.compile.sql.determinism import draws
 from engine.compile.sql.same_expression import EVENT_TIME, MADE, TYPE, WINDOWS, gap_of, is_constant, key_of
 from engine.compile.stateful.blocks import Block, BoundExpression, Meaning, Selected
 from engine.compile.stateful.bound_expressions import (
+    LostArgumentError,
+    WrittenCall,
     bare,
     calls,
     conjuncts,
     has_loose,
     normal_form,
+    said_beside,
     text_of,
     wrap_group_results,
+    written_calls,
 )
-from engine.compile.stateful.written_calls import LostArgumentError, WrittenCall, said_beside, written_calls
 from engine.compile.streaming.check_query import bound
 from engine.compile.streaming.parse_statement import parse
 from engine.compile.streaming.query_plan import logical_plan as p

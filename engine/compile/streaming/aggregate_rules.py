@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from engine.compile.nodes.query_finding import QueryFinding
 from engine.compile.sql.aggregates import distinct_parts, has_sets, is_extreme, leaves_out
-from engine.compile.streaming import pasteable_fixes
+from engine.compile.streaming import waiting_rows
 from engine.compile.streaming.query_plan.logical_plan import (
     Aggregate,
     Distinct,
@@ -83,11 +83,11 @@ def _append_key(step: Aggregate, *, first: bool) -> Iterator[QueryFinding]:
         session = windows[0].column is not None and windows[0].column.window == "session"
         code = "session-no-watermark" if session else "window-no-watermark"
         message = "a window is written when the watermark passes its end, but its column has no watermark"
-        hint = f"Use '{marked[0]}' for the window: it has the watermark." if marked else pasteable_fixes.watermark(step)
+        hint = f"Use '{marked[0]}' for the window: it has the watermark." if marked else waiting_rows.watermark(step)
         yield error(code, message, chained or hint, windows[0].node)
     else:
         message = "GROUP BY on a stream needs an event-time window: no grouping column has a watermark"
-        hint = chained or pasteable_fixes.event_time_window(step)
+        hint = chained or waiting_rows.event_time_window(step)
         yield error("agg-needs-event-time", message, hint, step.node)
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from engine.compile.streaming import pasteable_fixes
 from engine.compile.streaming.query_plan.join_bounds import Bound, bounds, equalities, half_marked, releases_rows
 from engine.compile.streaming.query_plan.logical_plan import (
+    Aggregate,
     Condition,
     Filter,
     Join,
@@ -15,6 +15,59 @@ from engine.compile.streaming.query_plan.logical_plan import (
     SourcePlan,
     walk,
 )
+
+DELAY = "30 minutes"
+_SHOWN_KEYS = 4
+
+
+def event_time_window(step: Aggregate) -> str:
+    """How to group a stream by time (watermark, window, GROUP BY), and how to keep totals of all time instead."""
+    time = event_time(step.child)
+    watermark = "" if time is not None and time.watermark else f"streams: {{{_watermark(step.child)}}} and "
+    # A key that is computed from the event time is what the window replaces.
+    keys = [
+        key.node.sql(dialect="spark", comments=False)
+        for key in step.keys
+        if not (key.constant or (time is not None and time.id in key.refs))
+    ]
+    group = ", ".join(["hour", *keys[:_SHOWN_KEYS], *[".."] * (len(keys) > _SHOWN_KEYS)])
+    window = f"""windows: {{hour: "tumbling({name_of(time)}, 1 hour)"}}"""
+    totals = "update" if step.keys else "complete"
+    return (
+        f"Set {watermark}{window} in the header, and write: group by {group}. Or keep running totals: set "
+        f"output_mode: {totals}."
+    )
+
+
+def watermark(plan: LogicalPlan) -> str:
+    """How to declare the watermark of the first stream that a step reads."""
+    return f"Set streams: {{{_watermark(plan)}}} in the header."
+
+
+def watermark_entry(stream: SourcePlan | None, time: PlanColumn | None) -> str:
+    """An entry under `streams:`."""
+    name = stream.name if stream is not None and stream.name else "<stream>"
+    return f"{name}: {{watermark: {name_of(time)} delay {DELAY}}}"
+
+
+def _watermark(plan: LogicalPlan) -> str:
+    stream = _stream(plan)
+    return watermark_entry(stream, event_time(stream or plan))
+
+
+def _stream(plan: LogicalPlan) -> SourcePlan | None:
+    return next((step for step in walk(plan) if isinstance(step, SourcePlan) and step.streaming), None)
+
+
+def event_time(plan: LogicalPlan) -> PlanColumn | None:
+    """The column of the watermark; else the first timestamp."""
+    marked = next((column for column in plan.columns if column.watermark and not column.window), None)
+    return marked or next((column for column in plan.columns if column.type == "timestamp"), None)
+
+
+def name_of(column: PlanColumn | None) -> str:
+    """The name of a column, or what stands for one that nobody knows."""
+    return column.name if column is not None else "<timestamp column>"
 
 
 def waiting_sides(step: Join) -> list[LogicalPlan]:
@@ -49,7 +102,7 @@ def missing_bound_fix(step: Join, sides: Sequence[LogicalPlan]) -> str:
     left_side, right_side = ((side, _time(step, side)) for side in (step.left_side, step.right_side))
     missing = "" if half_marked(step) is not None else _missing_bound(step, sides, left_side[1], right_side[1])
     lacking = [
-        pasteable_fixes.watermark_entry(_source(side, time), _in_source(side, time))
+        watermark_entry(_source(side, time), _in_source(side, time))
         for side, time in (left_side, right_side)
         if not _has_watermark(side)
     ]
@@ -126,7 +179,7 @@ def _time(step: Join, side: LogicalPlan) -> PlanColumn | None:
         return next(column for column in side.columns if column.watermark)
     compared = [column for condition in step.conditions for column in _columns(condition)]
     times = [column for column in compared if column.id in side.ids and column.type == "timestamp"]
-    return times[0] if times else pasteable_fixes.event_time(side)
+    return times[0] if times else event_time(side)
 
 
 def _columns(condition: Condition) -> list[PlanColumn]:
@@ -155,7 +208,7 @@ def _in_source(side: LogicalPlan, time: PlanColumn | None) -> PlanColumn | None:
 
 def _event_time_text(side: LogicalPlan, otherwise: str, time: PlanColumn | None) -> str:
     """The event time of one side of a join, with the alias of the side where it is a relation."""
-    return f"{_alias(side) or otherwise}.{pasteable_fixes.name_of(time)}"
+    return f"{_alias(side) or otherwise}.{name_of(time)}"
 
 
 def _alias(side: LogicalPlan) -> str:

@@ -66,8 +66,7 @@ class TemplateNames:
 
     def for_models(self) -> dict[str, Any]:
         from engine.compile.templates.dbt_functions import dbt_names
-        from engine.compile.templates.run_values import RunValue
-        from engine.compile.templates.template_functions import plain_functions
+        from engine.compile.templates.template_functions import RunValue, plain_functions
 
         absent = dbt_names()
         return {

@@ -3,26 +3,115 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+
+from engine.compile.columns.find_columns import columns_of
 from engine.compile.config.column_config import TestConfig
 from engine.compile.config.stream_config import node_name
 from engine.compile.config.window_config import Edit
 from engine.compile.declarations.compile_context import CompileContext
-from engine.compile.nodes.column_facts import InputColumns
-from engine.compile.nodes.manifest import DataTest, DataTestAggregate, SourceMap
+from engine.compile.nodes.column_facts import InputColumns, Unresolved
+from engine.compile.nodes.manifest import DataTest, DataTestAggregate, Model, Node, Source, SourceMap
 from engine.compile.output.infer_columns import source_columns
+from engine.compile.references.ephemeral import splice
 from engine.compile.references.resolve_references import KnownNodes
-from engine.compile.references.splice import splice
+from engine.compile.sql.dialect import UNFORESEEN, parse_text
 from engine.compile.sql.parse import ParsedQuery, parse
 from engine.compile.templates.template_names import REF, SOURCE, ref, source
-from engine.compile.test_nodes.tested_columns import column_in_sql, missing_columns
 from engine.errors import Diagnostic, Location, ProjectError, near
 from engine.jinja import CRASH, Rendered
 from engine.node_ids import data_test_id, data_test_name
 
+_WORD = re.compile(r"[A-Za-z_]\w*")
+
+
+def column_in_sql(column: str, columns: Iterable[str]) -> str:
+    """Return a name as SQL reads it (backquoted: as it is); with a dot it is a column, else a field of a struct."""
+    if "`" in column:
+        return column
+    if column.lower() in {name.lower() for name in columns}:
+        return _quote_name(column)
+    parts = column.split(".")
+    return ".".join(map(_quote_name, parts)) if all(map(_WORD.fullmatch, parts)) else f"`{column}`"
+
+
+@lru_cache(maxsize=1024)
+def _quote_name(name: str) -> str:
+    if _WORD.fullmatch(name):
+        try:
+            tree = parse_text(f"select {name} from t where {name} = {name} group by {name}")  # noqa: S608
+            item = tree.expressions[0]
+        except (SqlglotError, *UNFORESEEN):
+            item = None
+        if isinstance(item, exp.Column) and item.name == name:
+            return name
+    return f"`{name}`"
+
+
+def missing_columns(test: DataTest, tree: exp.Expr, text: str, tables: Mapping[str, InputColumns]) -> list[Diagnostic]:
+    aliases = {
+        table.alias: tables[name]
+        for table in tree.find_all(exp.Table)
+        if table.alias and (name := ".".join(part.name for part in table.parts)) in tables
+    }
+    unresolved = columns_of(tree, tables, {}, text).unresolved
+    return [_missing(test, name, aliases, list(tables.values())) for name in unresolved]
+
+
+def _missing(
+    test: DataTest, unresolved: Unresolved, aliases: Mapping[str, InputColumns], tables: list[InputColumns]
+) -> Diagnostic:
+    qualifier, _, column = unresolved.name.rpartition(".")
+    if qualifier in aliases:
+        tables = [aliases[qualifier]]
+    nodes = list(dict.fromkeys(table.node.partition(".")[2] for table in tables))
+    reason = f"which '{nodes[0]}' does not have" if len(nodes) == 1 else "which none of its tables has"
+    # A test that is a file of SQL.
+    own_file = bool(test.positions.runs)
+    message = f"the test '{test.name if own_file else test.kind}' names the column '{column}', {reason}"
+    hint = near(column, [name for table in tables for name, _ in table.columns or ()])
+    place = test.positions.locate(test.file, unresolved.offset) if own_file else test.location
+    return Diagnostic("unknown-column", message, hint, node=test.model.partition(".")[2], location=place)
+
+
+def missing_in_tests(tests: Iterable[Node], nodes: Mapping[str, Node]) -> Iterator[Diagnostic]:
+    """Check tests that read several nodes, or are files of SQL, once all nodes are known."""
+    for test in tests:
+        if isinstance(test, DataTest):
+            yield from _missing_in(test, nodes)
+
+
+def _missing_in(test: DataTest, nodes: Mapping[str, Node]) -> list[Diagnostic]:
+    tables: dict[str, InputColumns] = {}
+    for parent in test.depends_on:
+        node = nodes.get(parent)
+        if isinstance(node, Source):
+            tables[node.name] = source_columns(node)
+        elif isinstance(node, Model):
+            tables[str(node.relation)] = _model_columns(node)
+    try:
+        return missing_columns(test, parse_text(test.sql), test.sql, tables)
+    except (SqlglotError, RecursionError):
+        # The query was parsed when the test was made: a fault of it was reported there.
+        return []
+
+
+def _model_columns(model: Model) -> InputColumns:
+    certain = not model.broken and any(column.sql or column.origins for column in model.columns)
+    columns = tuple((column.name, column.type) for column in model.columns)
+    return InputColumns(model.id, columns if certain else None, complete=certain)
+
+
 _COLUMN = "column_name"
+# Stands for what is tested, so that tests of one kind on columns of one name are parsed once; no node has such a name.
+_TESTED_NAME = "tested table"
+_TESTED = f"`{REF}{_TESTED_NAME}`"
 _LACKS = re.compile(r"parameter '(\w+)' was not provided")
 _FORMS = {
     "accepted_values": "accepted_values: {values: [a, b]}",
@@ -201,14 +290,18 @@ def _node(
     columns: InputColumns,
 ) -> DataTest | None:
     own = _name(tested)
-    rendered = Rendered(text, text, file)
-    problems: list[Diagnostic] = []
-    query = parse(rendered, own, problems, compared=False)
-    if query is None or problems:
-        for problem in problems:
-            message = f"the SQL of the test '{test.kind}': {problem.message}"
-            diagnostics.append(Diagnostic(problem.code, message, problem.hint, node=own, location=test.location))
-        return None
+    shared_text = text.replace(_reference(tested), _TESTED)
+    rendered, query = Rendered(shared_text, shared_text, file), _parse_shared(shared_text)
+    if query is not None:
+        query = _read_by(query, own, "source" if _is_source(tested) else "ref")
+    else:
+        rendered, problems = Rendered(text, text, file), list[Diagnostic]()
+        query = parse(rendered, own, problems, compared=False)
+        if query is None or problems:
+            for problem in problems:
+                message = f"the SQL of the test '{test.kind}': {problem.message}"
+                diagnostics.append(Diagnostic(problem.code, message, problem.hint, node=own, location=test.location))
+            return None
     read = read_relations(rendered, query, known_nodes, f"the test '{test.kind}'", own, test.location, diagnostics)
     if read is None:
         return None
@@ -235,10 +328,34 @@ def _node(
         deterministic=query.deterministic,
     )
     # Tests that read other nodes, too, are checked when those are known.
-    if parents == (tested,):
-        reference = f"@source {own}" if _is_source(tested) else f"@ref {own}"
-        diagnostics += missing_columns(node, query.tree, text, {reference: columns})
+    if parents == (tested,) and not _has_all_columns(shared_text, replace(columns, node="")):
+        tree = parse_text(text)
+        diagnostics += missing_columns(node, tree, text, {_reference(tested).strip("`"): columns})
     return node
+
+
+@lru_cache(maxsize=256)
+def _parse_shared(text: str) -> ParsedQuery | None:
+    """Parse the SQL of a test that reads `_TESTED`; None: it has faults, or names the tested table before a column."""
+    problems: list[Diagnostic] = []
+    query = parse(Rendered(text, text, ""), "", problems, compared=False)
+    return None if query is None or problems or query.qualifiers else query
+
+
+def _read_by(query: ParsedQuery, own: str, kind: str) -> ParsedQuery:
+    """The shared query of a test with the name of the model or source that is tested."""
+    references = (
+        replace(reference, kind=kind, name=own) if reference.name == _TESTED_NAME else reference
+        for reference in query.references
+    )
+    return replace(query, references=tuple(references))
+
+
+@lru_cache(maxsize=256)
+def _has_all_columns(text: str, columns: InputColumns) -> bool:
+    query = _parse_shared(text)
+    tables = {_TESTED.strip("`"): columns}
+    return query is not None and not columns_of(query.tree, tables, {}, text).unresolved
 
 
 def read_relations(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import PurePosixPath
 
-from engine.compile.config.test_options import read_options
+from engine.compile.config.column_config import read_options
 from engine.compile.declarations.compile_context import CompileContext
 from engine.compile.nodes.manifest import DataTest
 from engine.compile.references.resolve_references import KnownNodes

@@ -36,7 +36,7 @@ from engine.lake.catalog import catalog_settings
 from engine.object_store.s3_settings import bucket_and_key
 from engine.relations import Relation
 from engine.sources import location, source_traits
-from engine.sources.files.listing import is_uri
+from engine.sources.listing import is_uri
 
 
 @dataclass(frozen=True, slots=True)

@@ -75,7 +75,7 @@ def read_rows(manifest: Manifest, catalog: CatalogConfig, most: int) -> dict[str
 
 
 def _table_rows(data: Any, hidden: frozenset[str], most: int) -> TableRows:
-    from engine.lake.catalog.metadata_values import rows_of
+    from engine.lake.catalog.metadata_document import rows_of
 
     visible = data.select([name for name in data.column_names if name not in hidden])
     names = tuple(visible.column_names)
@@ -93,7 +93,7 @@ def _profile(name: str, values: Any) -> ColumnProfile:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    from engine.lake.catalog.metadata_values import rows_of
+    from engine.lake.catalog.metadata_document import rows_of
 
     try:
         distinct, ends = pc.count_distinct(values).as_py(), pc.min_max(values)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from engine import kill_points
 from engine.lake.changes.table_version import TableVersion
 from engine.lake.commits import CONFLICTS, PREVIOUS, until_committed
-from engine.lake.fencing.table_fence import FENCE, Fence
+from engine.lake.table_fence import FENCE, Fence
 from engine.lake.table_writer import load
 from engine.spark.internals.handles import java_map, java_set, jvm_of
 

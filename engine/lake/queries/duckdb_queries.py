@@ -22,7 +22,7 @@ import pyarrow as pa
 
 from engine.errors import RunError
 from engine.lake.catalog.iceberg_types import spark_type
-from engine.lake.catalog.metadata_values import rows_of
+from engine.lake.catalog.metadata_document import rows_of
 from engine.lake.queries.select_statement import TableName, query_error, read_statement
 
 if TYPE_CHECKING:

@@ -4,21 +4,38 @@ from __future__ import annotations
 
 import re
 import string
+from pathlib import Path
 
 from lsprotocol import types
 
 from engine.compile import Model, Source
 from engine.compile.nodes.manifest import Column, Macro
 from engine.compile.pipeline.edited_model import NamePlace
+from engine.docs.site.last_run import last_run
 from engine.errors import Location
 from engine.lsp.answers.completions import signatures
 from engine.lsp.answers.editor_answers import name_at, node_at
 from engine.lsp.opened.header_places import HeaderWord, KnownColumn, columns_of, header_place, meaning
-from engine.lsp.opened.last_runs import last_run_text
 from engine.lsp.opened.open_project import OpenProject
 from engine.lsp.text import TextKind, location_of_position, offset_of, range_at, range_word, segment_at
 from engine.schema import ConfigKey
+from engine.secrets.scrubber import scrub
 from engine.times import duration_seconds, duration_text, in_words, parse_duration
+
+_NUMBERS = ("rows_in", "rows_out", "late", "duplicates", "quarantined", "state_rows")
+_MOST_TEXT = 200
+
+
+def last_run_text(target_dir: Path, node: str) -> str:
+    """Return how the last run of a node ended, one line; empty if it is not known."""
+    run = last_run(target_dir).nodes.get(node)
+    if run is None:
+        return ""
+    numbers = [f"{name.replace('_', ' ')} {run.numbers[name]:,.0f}" for name in _NUMBERS if name in run.numbers]
+    watermark = [f"watermark {run.watermark:%Y-%m-%d %H:%M:%S}"] if run.watermark else []
+    details = ", ".join([*numbers, *watermark])
+    return scrub(f"Last run: {run.status[:_MOST_TEXT]}" + (f" ({details})" if details else ""))
+
 
 # So many columns are shown.
 _SHOWN = 40

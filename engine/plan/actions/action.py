@@ -16,8 +16,7 @@ from engine.plan.deployed.renamed_tables import Renaming
 from engine.plan.refresh.refresh_choice import RefreshChoice, Way
 
 if TYPE_CHECKING:
-    from engine.sources.kafka.native_client import ClusterOffsets
-    from engine.sources.spec import SourceSpec
+    from engine.sources.spec import ClusterOffsets, SourceSpec
 
 
 class ActionKind(StrEnum):

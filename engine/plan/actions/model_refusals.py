@@ -17,7 +17,7 @@ from engine.plan.actions.state_checks import table_faults
 from engine.plan.actions.unchanged import has_columns
 from engine.plan.comparison import Change, Comparison
 from engine.plan.deployed.deployed_facts import Deployed, DeployedModel
-from engine.plan.deployed.previous_generation import ROLLBACK_UNFINISHED
+from engine.plan.deployed.generations import ROLLBACK_UNFINISHED
 from engine.plan.deployed.renamed_tables import interrupted
 from engine.plan.refresh.refresh_choice import RefreshChoice, refused, refused_query
 from engine.plan.tables.upstream_tables import upstream_faults

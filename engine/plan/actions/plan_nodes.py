@@ -9,7 +9,6 @@ from engine.compile import Manifest, Model, Node
 from engine.compile.nodes.model_settings import History, Refresh
 from engine.errors import Diagnostic, Location
 from engine.lake.table_facts import TableFacts
-from engine.plan import setting_changes
 from engine.plan.actions.action import Action, ActionKind, Plan, PlanOptions, written_rows
 from engine.plan.actions.action_kinds import kind_of
 from engine.plan.actions.model_refusals import PlannedModel, model_refusals, unreadable_sources
@@ -18,7 +17,7 @@ from engine.plan.actions.reset_checks import reset_of_model
 from engine.plan.actions.unchanged import REWRITTEN, batch_inputs_now, work_left
 from engine.plan.actions.unread_input import unread_inputs
 from engine.plan.compare_models import compare_model
-from engine.plan.comparison import Change, Comparison
+from engine.plan.comparison import Change, Comparison, state_store_notes
 from engine.plan.deployed.deployed_facts import Deployed, DeployedModel
 from engine.plan.deployed.read_deployed import read_by
 from engine.plan.refresh.batch_inputs import same_rows
@@ -103,7 +102,7 @@ def _notes(planned: PlannedModel) -> tuple[str, ...]:
     kind, comparison, writer = planned.kind, planned.comparison, planned.deployed_model.writer
     notes = comparison.reasons if kind is not ActionKind.REFRESH and comparison.change in _NOTED else ()
     if kind is ActionKind.RESUME and writer is not None:
-        notes += setting_changes.state_store_notes(planned.model, writer.frozen)
+        notes += state_store_notes(planned.model, writer.frozen)
     return notes
 
 

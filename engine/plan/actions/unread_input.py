@@ -14,7 +14,7 @@ from engine.plan.deployed.checkpoint_facts import CheckpointFacts, FileLog
 from engine.plan.deployed.deployed_facts import Deployed, DeployedModel
 from engine.plan.source_changes import StreamSource
 from engine.sources import source_traits
-from engine.sources.files.listing import Listed
+from engine.sources.listing import Listed
 
 _NAMES = 3
 

@@ -19,12 +19,12 @@ from engine.lake.table_facts import TableFacts, ViewFacts
 from engine.plan.deployed.checkpoint_facts import CheckpointFacts
 from engine.plan.deployed.renamed_tables import Renaming
 from engine.plan.source_changes import Recorded, StreamSource
-from engine.sources.files.listing import Listed, position_of
+from engine.sources.listing import Listed, position_of
 from engine.state import ModelState
 from engine.state.operations import Operation, Refresh
 
 if TYPE_CHECKING:
-    from engine.sources.kafka.native_client import ClusterOffsets
+    from engine.sources.spec import ClusterOffsets
 
 
 @dataclass(frozen=True, slots=True)

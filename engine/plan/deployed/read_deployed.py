@@ -33,7 +33,7 @@ from engine.state import ModelState, Phase, TableState
 from engine.state import checkpoint as spark_checkpoint
 
 if TYPE_CHECKING:
-    from engine.sources.kafka.native_client import ClusterOffsets
+    from engine.sources.spec import ClusterOffsets
 
 _MADE = re.compile(r"g\d+|seed\d+_\w+")
 

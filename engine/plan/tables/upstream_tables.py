@@ -17,13 +17,13 @@ from typing import Any
 from engine.compile import Manifest, Model, Source
 from engine.compile.nodes.model_settings import OnUpstreamDelete
 from engine.errors import Diagnostic, EngineError, Location, StateError
+from engine.lake import snapshot_history
+from engine.lake.snapshot_history import Start, changed_columns
 from engine.lake.table_facts import SnapshotFacts, TableFacts
 from engine.plan.deployed.checkpoint_facts import CheckpointFacts
 from engine.plan.deployed.deployed_facts import Deployed, DeployedModel
 from engine.plan.new_checkpoint import begun_at
-from engine.sources import SourceSpec, source_traits
-from engine.sources.iceberg import iceberg_source, snapshot_history
-from engine.sources.iceberg.snapshot_history import Start, changed_columns
+from engine.sources import Place, SourceSpec, source_traits, table_traits
 from engine.state import ModelState
 
 ANEW = "rebuild '{0}' from all rows of the table: engine build -f -s {0}"
@@ -61,7 +61,7 @@ class TableReading:
 def upstreams_of(
     manifest: Manifest,
     model: Model,
-    of_source: Callable[[Source], tuple[tuple[str, str, str], TableFacts]],
+    of_source: Place | Callable[[Source], tuple[tuple[str, str, str], TableFacts]],
     of_model: Callable[[Model], TableFacts | None],
 ) -> tuple[Upstream, ...]:
     """Return the tables that a model reads as streams, each once; `of_model` gives a table as readers see it.
@@ -77,7 +77,10 @@ def upstreams_of(
         ignore = item.on_upstream_delete is OnUpstreamDelete.IGNORE
         before = upstreams.get(item.node)
         if isinstance(node, Source):
-            name, facts = of_source(node)
+            if isinstance(of_source, Place):
+                name, facts = table_traits(node.spec).now(node.spec, of_source)
+            else:
+                name, facts = of_source(node)
             upstream = Upstream(item.node, item.name, name, facts, ignore, node.spec)
         elif isinstance(node, Model):
             relation, table = node.relation, of_model(node)
@@ -104,7 +107,7 @@ def decided(model: Model, upstream: Upstream, seed: str, begin: Mapping[str, Any
     """
     table = upstream.facts
     try:
-        start = iceberg_source.start(upstream.spec, table) if upstream.spec is not None else None
+        start = table_traits(upstream.spec).start(upstream.spec, table) if upstream.spec is not None else None
         if upstream.spec is None and (at := begin.get("at")) is not None:
             # What waits for tests was committed before it can be read: it comes behind what can be read now, and in the
             # place of compactions since.

@@ -21,16 +21,14 @@ from engine.lake.changes.read_files import forget_tasks, read_tasks
 from engine.lake.table_facts import TableFacts
 from engine.lake.table_writer import load
 from engine.plan.actions.file_checks import number, some_files
-from engine.plan.edits.backfill_obstacles import not_recomputed
+from engine.plan.history_edits import not_recomputed
 from engine.plan.source_changes import StreamSource
 from engine.plan.tables.upstream_tables import Upstream, start_of
 from engine.relations import quoted
 from engine.runtime.context.run_context import Run
 from engine.runtime.inputs.source_file_check import modified
 from engine.runtime.inputs.stream_sources import read_upstreams
-from engine.sources import KINDS, SourceSpec, source_traits
-from engine.sources.files import file_source, listing
-from engine.sources.iceberg import iceberg_source
+from engine.sources import KINDS, SourceSpec, file_traits, listing, source_traits, table_traits
 from engine.spark.internals.handles import each
 from engine.state import ModelState
 from engine.state import checkpoint as spark_checkpoint
@@ -100,7 +98,7 @@ class ReadInput:
             )
             hint = "Put them back as they were (with their modification times), and run the command again."
             raise rejected(self.model, message, hint)
-        return file_source.read_files(self.session, spec, self.run.place, times)
+        return file_traits(spec).read(self.session, spec, self.run.place, times)
 
     def _logged_times(self, source: int) -> dict[str, int]:
         accepted = accepted_times(self.checkpoint.parent)
@@ -147,7 +145,7 @@ class ReadInput:
             self.stack.callback(forget_tasks, self.session, table, read_name)
             # As the columns are now: those of the snapshot may have had other names.
             frame = read_tasks(self.session, table, tasks, read_name) if tasks else frame.where("false")
-        return iceberg_source.as_declared(frame, spec, self.run.place) if spec is not None else frame
+        return table_traits(spec).as_declared(frame, spec, self.run.place) if spec is not None else frame
 
     def _snapshot(self, upstream: Upstream) -> int | None:
         start, facts = start_of(self.state, upstream), upstream.facts

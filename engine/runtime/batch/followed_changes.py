@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from engine.compile import Manifest, Model
 from engine.compile.nodes.model_settings import Refresh
 from engine.compile.refresh.changed_keys import FollowedQuery, InputState
-from engine.compile.refresh.truncated_times import TruncatedTime
+from engine.compile.refresh.query_block import TruncatedTime
 from engine.lake.changes.arrow_changes import DifferingFiles, NetRows, differing_files
 from engine.lake.changes.snapshot_changes import (
     SIDE,

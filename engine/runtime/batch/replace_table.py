@@ -12,7 +12,7 @@ from engine.errors import Location, StateError, errors_at
 from engine.events import Diagnosed, Metrics
 from engine.lake import table_writer as lake
 from engine.lake.commits import Commit
-from engine.lake.staged_replacement import stage_replacement
+from engine.lake.staging_branch import stage_replacement
 from engine.lake.table_facts import TableFacts
 from engine.lake.table_layout import same_partitions
 from engine.plan.refresh.batch_inputs import batch_positions

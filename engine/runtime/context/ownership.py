@@ -9,19 +9,66 @@ before has expired, the table still says which micro-batch its writer has reache
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
+import re
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any
 
 from engine.compile import Model, Relation
 from engine.errors import Location, StateError
 from engine.lake import table_writer as lake
+from engine.lake.commits import CONFLICTS, STAGED, STAGED_LAYOUT, until_committed
 from engine.lake.table_facts import BACKFILL, ERASE, SnapshotFacts, TableFacts
+from engine.lake.table_fence import FENCE
 from engine.plan.deployed.state_folder import ROLES, SEED, STAGING
 from engine.runtime.context.run_context import Run
 from engine.state import TableState
+from engine.state.lease import Lease
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+
+# What is made beside the table of a model: quarantine, remembered deletes, staging tables, initial snapshots.
+_BESIDE = r"(__(quarantine|deleted|g\d+|seed\w+))?"
+
+
+def raise_fences(run: Run, models: Iterable[Model]) -> None:
+    """Raise a fence in the existing tables of those models whose earlier holder did not release them.
+
+    The run continues copies of their checkpoints.
+    """
+    for model in models:
+        lease, relation = run.state(model).lease, model.relation
+        if lease is None or lease.fenced:
+            continue
+        own_name = re.compile(re.escape(relation.name) + _BESIDE)
+        names = sorted(name for name in run.lake.names(relation.schema) if own_name.fullmatch(name))
+        tables = (Relation(relation.catalog, relation.schema, name) for name in names)
+        raise_fence(run.spark, [table.sql for table in tables], lease)
+        # Behind the fence: what Spark has written for a commit that was made by then is there, or comes again.
+        run.state(model).continue_in_copies(lease)
+        lease.fence_raised()
+
+
+def raise_fence(session: SparkSession, relations: Iterable[str], lease: Lease) -> None:
+    for relation in relations:
+        until_committed(lambda name=relation: _raise(session, name, lease.number), CONFLICTS)  # type: ignore[misc]
+
+
+def _raise(session: SparkSession, relation: str, number: int) -> None:
+    table: Any = lake.load(session, relation)
+    raised_to = table.properties().get(FENCE)
+    if raised_to is not None and int(raised_to) >= number:
+        return
+    change = table.newTransaction()
+    change.updateProperties().set(FENCE, str(number)).commit()
+    # A REST catalog compares no properties, but the snapshot that a commit is made onto.
+    added = change.newAppend().set(FENCE, str(number))
+    if table.refs().containsKey(STAGED) and STAGED_LAYOUT not in dict(table.properties()):
+        # Main has to stay where the branch begins. (A replacement that is staged takes the place of main in any case.)
+        added = added.toBranch(STAGED)
+    added.commit()
+    change.commitTransaction()
 
 
 _WHAT = {STAGING: "a rebuild", SEED: "an initial snapshot"}

@@ -16,8 +16,8 @@ from engine import __version__
 from engine.compile import DataTest, Manifest, Model, Source, Target
 from engine.errors import StateError
 from engine.events import Emit, Event
-from engine.lake.fencing.table_fence import MARKER
 from engine.lake.lake_reader import Lake
+from engine.lake.table_fence import MARKER
 from engine.object_store.s3_settings import S3Settings, hadoop_conf
 from engine.plan import Plan, Reset
 from engine.plan.deployed import generations

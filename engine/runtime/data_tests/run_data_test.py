@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from engine.compile import DataTest, Manifest, Severity, Source
-from engine.compile.declarations.failing_rows import FAILING_ROWS
+from engine.compile.declarations.compile_context import FAILING_ROWS
 from engine.errors import Diagnostic, errors_at
 from engine.events import Status
 from engine.runtime.context.run_context import Run

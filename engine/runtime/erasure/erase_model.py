@@ -22,17 +22,16 @@ from engine.lake.commit_guard import ExpectedTable
 from engine.lake.commits import STAGED
 from engine.lake.table_facts import TableFacts
 from engine.plan.deployed.checkpoint_facts import read_checkpoint
-from engine.plan.deployed.previous_generation import discard_others
+from engine.plan.deployed.generations import discard_others
 from engine.plan.deployed.state_folder import next_state, table_state
 from engine.runtime.build import spark_session
-from engine.runtime.context.ownership import repeated_markers
+from engine.runtime.context.ownership import raise_fences, repeated_markers
 from engine.runtime.context.run_context import CORE, Run, command_run
 from engine.runtime.erasure.erased_tables import ErasedTable, EraseRequest, erased_tables
 from engine.runtime.erasure.matching_rows import MATCHES, Matches, find_matches
 from engine.runtime.erasure.stream_positions import move_past, positions, unread_faults
 from engine.runtime.inputs import initial_snapshot
 from engine.runtime.lifecycle import full_refresh
-from engine.runtime.lifecycle.fence_previous_owner import raise_fences
 from engine.runtime.operations.drop_table import check_finished
 from engine.runtime.spark_support.spark_errors import environment_fault_in, spark_exceptions, summary
 from engine.secrets.scrubber import scrub

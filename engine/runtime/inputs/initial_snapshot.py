@@ -17,7 +17,9 @@ from typing import TYPE_CHECKING
 from engine.compile import Model, Relation
 from engine.errors import Diagnostic, Level
 from engine.events import Diagnosed
+from engine.lake import snapshot_history
 from engine.lake import table_writer as lake
+from engine.lake.snapshot_history import Start
 from engine.lake.table_facts import TableFacts
 from engine.lake.table_layout import TableLayout
 from engine.plan.deployed import state_folder
@@ -27,8 +29,6 @@ from engine.relations import quoted
 from engine.runtime.context import ownership
 from engine.runtime.context.run_context import Run
 from engine.runtime.inputs.stream_sources import read_upstreams
-from engine.sources.iceberg import snapshot_history
-from engine.sources.iceberg.snapshot_history import Start
 from engine.state import ModelState, TableState
 from engine.state.first_offsets import keep_beginnings
 

@@ -14,8 +14,7 @@ from engine.compile.nodes.model_settings import OutputMode
 from engine.plan.deployed.checkpoint_facts import watermark_moved
 from engine.runtime.context.run_context import Run
 from engine.runtime.inputs.source_file_check import modified
-from engine.sources import source_traits
-from engine.sources.files import listing
+from engine.sources import listing, source_traits
 from engine.state import checkpoint as spark_checkpoint
 from engine.state.file_log import accepted_times, file_sources, logged, reaches
 from engine.state.state_path import StatePath

@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING
 from engine.compile import Input, Manifest, Model, Source, Watermark
 from engine.compile.nodes.model_settings import OnNull, OnUpstreamDelete
 from engine.errors import RunError, errors_at
+from engine.lake.snapshot_history import table_stream
 from engine.plan.tables.upstream_tables import TableReading
 from engine.relations import quoted
 from engine.runtime.inputs.watermark_lag import Timed, observed, timed
 from engine.runtime.quality.bad_records import Watched
-from engine.sources import KINDS, ORIGIN, OnBadRecord, Place, limited, mark_bad_records, source_traits
-from engine.sources.iceberg import iceberg_source
-from engine.sources.iceberg.snapshot_history import table_stream
+from engine.sources import KINDS, ORIGIN, OnBadRecord, Place, limited, mark_bad_records, source_traits, table_traits
 from engine.sources.spec import BadRecordLimit
 from engine.times import in_words
 
@@ -108,8 +107,9 @@ def _read_input(
     node = manifest.nodes[item.node]
     if isinstance(node, Source):
         if reading is not None:
-            frame = _table(session, iceberg_source.full_name(node.spec, place), item, reading, node.spec.options)
-            return iceberg_source.as_declared(frame, node.spec, place)
+            skip = item.on_upstream_delete is OnUpstreamDelete.IGNORE
+            stream = table_traits(node.spec).stream
+            return stream(session, node.spec, place, reading.start, reading.has_begun, skip)
         spec = limited(node.spec, item.max_files_per_trigger)
         kind = KINDS[spec.format]
         read_frame = kind.read_stream if item.stream and not bounded else kind.read_batch
@@ -120,15 +120,13 @@ def _read_input(
         raise TypeError(item.node)
     if bounded:
         return session.table(node.relation.sql)
-    return _table(session, str(node.relation), item, reading, {})
+    return _table(session, str(node.relation), item, reading)
 
 
-def _table(
-    session: SparkSession, name: str, item: Input, reading: TableReading | None, options: Mapping[str, str]
-) -> DataFrame:
+def _table(session: SparkSession, name: str, item: Input, reading: TableReading | None) -> DataFrame:
     start, has_begun = (reading.start, reading.has_begun) if reading else (None, False)
     skip = item.on_upstream_delete is OnUpstreamDelete.IGNORE
-    return table_stream(session, name, start, has_begun=has_begun, skip_deletes=skip, options=options)
+    return table_stream(session, name, start, has_begun=has_begun, skip_deletes=skip, options={})
 
 
 def _event_time(frame: DataFrame, item: Input, mark: Watermark, several: Timed | None, *, bounded: bool) -> DataFrame:

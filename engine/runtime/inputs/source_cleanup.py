@@ -14,8 +14,7 @@ from engine import kill_points, local_paths
 from engine.plan.actions.file_checks import number
 from engine.project.project_files import inside
 from engine.runtime.inputs.source_file_check import Landed
-from engine.sources import SourceSpec
-from engine.sources.files import listing
+from engine.sources import SourceSpec, listing
 from engine.state import checkpoint as spark_checkpoint
 from engine.state.file_log import Logged, file_sources, logged, reaches
 from engine.times import duration_seconds, in_words

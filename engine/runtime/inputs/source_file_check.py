@@ -18,8 +18,7 @@ from engine.errors import Diagnostic, EngineError, Level, RunError, StateError
 from engine.events import Diagnosed
 from engine.plan.actions.file_checks import changed_files, compared, missing_files, number, some_files
 from engine.runtime.context.run_context import Run
-from engine.sources import KINDS, SourceSpec
-from engine.sources.files import file_schema, folder_columns, listing, local_files
+from engine.sources import KINDS, SourceSpec, file_traits, listing
 from engine.state import TableState
 from engine.state import checkpoint as spark_checkpoint
 from engine.state.file_log import ACCEPTED, Logged, accepted_times, file_sources, logged, reaches
@@ -59,7 +58,7 @@ class Landed:
             if path is None and remote_times is None:
                 continue
             if path is not None and (faults := listing.faults_of(spec := self.spec_of(uri), self.run.place, [path])):
-                return local_files.unsuitable(spec.name, faults)
+                return file_traits(spec).unreadable(spec.name, faults)
             if (modified(path) if path is not None else (remote_times or {}).get(uri)) != self.time_of(uri, file):
                 changed_uris.append(uri)
             elif (uri, self.time_of(uri, file)) not in self.fitting:
@@ -67,20 +66,21 @@ class Landed:
         if changed_uris:
             return _changed_meanwhile(self, changed_uris)
         if unfit:
-            return file_schema.unfit(unfit)
+            return file_traits(self.specs[0]).unfit(unfit)
         late = [uri for uri in files if self._has_late_folder(uri)]
         return _late_folder(self, late) if late else None
 
     def misfits(self, uri: str) -> list[str]:
-        faults = file_schema.misfits(listing.local(uri) or uri, self.spec_of(uri), self.run.place)
+        spec = self.spec_of(uri)
+        faults = file_traits(spec).misfits(listing.local(uri) or uri, spec, self.run.place)
         return [f"{self.some([uri])}: {misfit}" for misfit in faults]
 
     def _has_late_folder(self, uri: str) -> bool:
         spec = self.spec_of(uri)
         known_columns = self.folders.get(spec.name)
-        return known_columns is not None and not set(folder_columns.declared_in([uri], spec, self.run.place)) <= {
-            *known_columns
-        }
+        return known_columns is not None and not set(
+            file_traits(spec).columns_in_folders([uri], spec, self.run.place)
+        ) <= {*known_columns}
 
     def _of_batch(self, batch: int) -> Iterator[Logged]:
         for source in file_sources(self.checkpoint) if self.specs else ():
@@ -141,7 +141,7 @@ def _check_unread(landed: Landed) -> None:
     read_uris: set[str] | None = None
     unfit: list[str] = []
     for spec in landed.specs:
-        if not file_schema.is_in_files(spec):
+        if not file_traits(spec).has_schemas(spec):
             continue
         if read_uris is None:
             logs = (logged(landed.checkpoint, source) for source in file_sources(landed.checkpoint))
@@ -151,7 +151,7 @@ def _check_unread(landed: Landed) -> None:
                 unfit += landed.misfits(file.uri)
                 landed.fitting.add((file.uri, file.modified))
     if unfit:
-        raise file_schema.unfit(unfit)
+        raise file_traits(landed.specs[0]).unfit(unfit)
 
 
 def _compare(landed: Landed, reached: int | None) -> None:

@@ -28,9 +28,7 @@ from engine.plan.deployed.checkpoint_facts import (
 from engine.plan.source_changes import Recorded, StreamSource
 from engine.plan.tables.upstream_tables import Upstream, upstreams_of
 from engine.runtime.context.run_context import Run
-from engine.sources import source_traits
-from engine.sources.files import listing
-from engine.sources.iceberg import iceberg_source
+from engine.sources import listing, source_traits
 from engine.sources.traits import normalized
 from engine.spark.internals.plans import analysed
 from engine.state import ModelState, TableState
@@ -50,13 +48,10 @@ def read_upstreams(run: Run, model: Model) -> tuple[Upstream, ...]:
         SetupError: `source-table`, a source's does not.
     """
 
-    def of_source(source: Source) -> tuple[tuple[str, str, str], TableFacts]:
-        return iceberg_source.table_parts(source.spec, run.place), iceberg_source.facts(source.spec, run.place)
-
     def of_model(node: Model) -> TableFacts | None:
         return run.lake.table(node.relation.schema, node.relation.name)
 
-    return upstreams_of(run.manifest, model, of_source, of_model)
+    return upstreams_of(run.manifest, model, run.place, of_model)
 
 
 def in_plan(frame: DataFrame, run: Run, model: Model, uuids: Mapping[str, str]) -> tuple[StreamSource, ...]:

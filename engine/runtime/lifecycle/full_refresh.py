@@ -29,20 +29,22 @@ from engine.events import Diagnosed, Emit
 from engine.lake import table_writer as lake
 from engine.lake import view_writer
 from engine.lake.changes.put_back import keep_version
-from engine.lake.fencing.table_fence import fence_of
 from engine.lake.lake_reader import Lake
 from engine.lake.table_facts import TableFacts
+from engine.lake.table_fence import fence_of
 from engine.lake.table_replacement import without_lost_partitions
 from engine.plan import Plan, PlanOptions
 from engine.plan.actions.action import ActionKind
 from engine.plan.deployed import generations, state_folder
 from engine.plan.deployed.deployed_facts import Deployed
-from engine.plan.deployed.generations import as_published, begun_refresh, published_refresh
-from engine.plan.deployed.previous_generation import (
+from engine.plan.deployed.generations import (
+    as_published,
+    begun_refresh,
     discard_expired,
     discard_others,
     kept_now,
     kept_seconds,
+    published_refresh,
     save_previous,
 )
 from engine.plan.deployed.state_folder import table_state

@@ -1,6 +1,6 @@
 """`publish: on_tests_pass`: rows wait where readers do not see them until the model's tests have passed.
 
-Micro-batches, and the new content of a batch table (`engine.lake.staged_replacement`), are committed to the branch
+Micro-batches, and the new content of a batch table (`engine.lake.staging_branch`), are committed to the branch
 `engine_staged`; a full refresh of a stream waits in its staging table. When all tests have passed, one commit shows it;
 otherwise the rows stay, later builds continue after them, and tests decide again. No state has it: what waits is the
 branch, or the generation that is being built.
@@ -18,8 +18,8 @@ from engine.events import Status
 from engine.lake import staging_branch
 from engine.lake import table_writer as lake
 from engine.lake.commits import STAGED
-from engine.lake.fencing.table_fence import fence_of
 from engine.lake.table_facts import TableFacts
+from engine.lake.table_fence import fence_of
 from engine.node_ids import shown_name
 from engine.plan.actions.state_checks import HELD, WAYS, decided_by_tests, deciding, staged_fault, waits
 from engine.runtime.context.run_context import Run

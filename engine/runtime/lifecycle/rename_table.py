@@ -25,7 +25,7 @@ from engine.lake.clients.catalog_client import client
 from engine.lake.table_facts import TableFacts
 from engine.lake.table_writer import set_properties
 from engine.plan.deployed.deployed_facts import DeployedModel, earlier_names
-from engine.plan.deployed.previous_generation import noted_previous, save_previous
+from engine.plan.deployed.generations import noted_previous, save_previous
 from engine.plan.deployed.renamed_tables import BLOCKED, RenamedTable, Renaming, moved_facts, moved_state
 from engine.plan.deployed.state_folder import role_beside, table_state
 from engine.relations import Relation, quoted

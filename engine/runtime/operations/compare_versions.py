@@ -15,7 +15,7 @@ from engine.compile import Manifest, Model, Target
 from engine.errors import RunError, UsageError
 from engine.lake.commits import PREVIOUS, STAGED
 from engine.lake.lake_reader import Lake
-from engine.plan.deployed.previous_generation import PreviousGeneration, previous_generation
+from engine.plan.deployed.generations import PreviousGeneration, previous_generation
 from engine.plan.deployed.state_folder import table_state
 from engine.relations import quoted
 from engine.runtime.build import spark_session

@@ -21,7 +21,7 @@ from engine.lake.clients.catalog_errors import address
 from engine.plan.deployed.state_folder import state_root
 from engine.runtime.context.run_context import CORE, jar_sets, state_jars
 from engine.runtime.lifecycle.orphaned_tables import orphans
-from engine.sources.kafka.connection import reach, read_connection
+from engine.sources.connection import reach, read_connection
 from engine.sources.registry import Registry, read_settings
 from engine.sources.spec import reader_options
 from engine.spark import archive, archive_writer

@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path, PurePath
 
 from engine.compile import Manifest, Materialized, Model, Target
-from engine.compile.declarations.failing_rows import FAILING_ROWS, failing_rows
+from engine.compile.declarations.compile_context import FAILING_ROWS, failing_rows
 from engine.errors import Diagnostic, Location, StateError, UsageError, near
 from engine.lake.catalog.catalog_settings import CatalogConfig
 from engine.lake.clients import table_removal

@@ -18,7 +18,7 @@ from engine.compile import Model, Target
 from engine.errors import RunError, UsageError
 from engine.plan.deployed.state_folder import table_state
 from engine.runtime.build import spark_session
-from engine.runtime.spark_support.shown_values import CollectedRows, collect_rows
+from engine.runtime.operations.preview import CollectedRows, collect_rows
 from engine.runtime.spark_support.spark_errors import spark_exceptions, summary
 from engine.runtime.writer.query_progress import JOIN, meaning_of
 from engine.state.checkpoint import last_committed, operators

@@ -18,11 +18,12 @@ from engine.runtime.spark_support.spark_errors import spark_exceptions, summary
 from engine.sources import KINDS, source_traits
 from engine.sources.avro import avro_values
 from engine.sources.credentials import masked_options, shown_setting
-from engine.sources.spark_reader import known_columns, sampled
+from engine.sources.spec import BAD, Place, SourceSpec
 from engine.sources.values import debezium_sample
 from engine.sources.values.declared_value import value_of
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
     from pyspark.sql.types import DataType, StructType
 
 
@@ -53,8 +54,37 @@ def inspect(source: Source, target: Target, root: Path, target_dir: Path) -> str
 
     Raises EngineError: it cannot be reached, or has nothing that shows its columns.
     """
-    columns = known_columns(source.spec, target.place(root))
+    columns = _known_columns(source.spec, target.place(root))
     return declaration(source, columns) if columns is not None else _sampled(source, target, root, target_dir)
+
+
+def _known_columns(spec: SourceSpec, place: Place) -> tuple[avro_values.AvroColumn, ...] | None:
+    """The columns that can be had without looking at records, and without Java; None if they cannot.
+
+    Raises:
+        SetupError: a registry cannot be asked, or has no such schema; there is no such table.
+    """
+    columns_now = source_traits(spec.format).columns_now
+    columns = columns_now(spec, place) if columns_now is not None else None
+    return tuple(avro_values.AvroColumn(*column) for column in columns) if columns is not None else None
+
+
+def _sample_columns(session: SparkSession, spec: SourceSpec, place: Place) -> StructType:
+    """The columns of a sample of records.
+
+    Raises:
+        SetupError: `sample-empty`, there are none.
+        RunError: `source-unreadable`, a record of JSON is an array.
+    """
+    read_sample = source_traits(spec.format).sampled
+    kind = KINDS[spec.format]
+    schema = (
+        read_sample(session, spec, place) if read_sample else kind.read_batch(session, spec, place).drop(BAD).schema
+    )
+    if not schema.fields:
+        message = f"the source '{spec.name}' has no records to infer columns from"
+        raise SetupError("sample-empty", message, "Land or send records, and run the command again.")
+    return schema
 
 
 def _sampled(source: Source, target: Target, root: Path, target_dir: Path) -> str:
@@ -66,7 +96,7 @@ def _sampled(source: Source, target: Target, root: Path, target_dir: Path) -> st
             traits = source_traits(spec.format)
             if traits.change_feed(spec) is not None:
                 return _of_changes(source, traits.change_records(spark, spec, place))
-            return declaration(source, _columns(sampled(spark, spec, place)))
+            return declaration(source, _columns(_sample_columns(spark, spec, place)))
         except spark_exceptions() as error:
             message = f"'{source.name}' cannot be read: {summary(str(error))}"
             hint = f"Check 'format', 'path' and 'options' of the source in {source.file}."

@@ -17,13 +17,13 @@ from engine.compile import Manifest, Model, Source, Target
 from engine.errors import Diagnostic, Location, StateError
 from engine.lake.changes.put_back import put_back, version_of
 from engine.lake.commits import PREVIOUS, STAGED
-from engine.lake.fencing.table_fence import fence_of
 from engine.lake.lake_reader import Lake
 from engine.lake.table_facts import TableFacts
+from engine.lake.table_fence import fence_of
 from engine.plan.actions.refresh_checks import DOWNSTREAM_STOPS
 from engine.plan.actions.state_checks import check_table
 from engine.plan.deployed.checkpoint_facts import read_checkpoint
-from engine.plan.deployed.previous_generation import (
+from engine.plan.deployed.generations import (
     PreviousGeneration,
     kept_now,
     kept_seconds,
@@ -34,8 +34,8 @@ from engine.plan.deployed.previous_generation import (
 from engine.plan.deployed.renamed_tables import state_now
 from engine.plan.deployed.state_folder import table_state
 from engine.runtime.build import spark_session
+from engine.runtime.context.ownership import raise_fences
 from engine.runtime.context.run_context import Run, command_run
-from engine.runtime.lifecycle.fence_previous_owner import raise_fences
 from engine.runtime.sinks import deleted_keys
 from engine.state import TableState, locked, operations
 from engine.state import checkpoint as spark_checkpoint

@@ -22,12 +22,11 @@ from engine.runtime.inputs.watermark_lag import moment
 from engine.runtime.spark_support.spark_errors import spark_exceptions, summary, unreadable
 from engine.secrets.scrubber import scrub
 from engine.sources import BAD, KINDS, Place, source_traits
-from engine.sources.spark_reader import newest
 from engine.sources.spec import SourceSpec
 from engine.state import checkpoint as spark_checkpoint
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 _log = logging.getLogger("engine.runtime")
 
@@ -114,11 +113,21 @@ def _check_source(session: SparkSession | None, source: Source, place: Place) ->
     return SourceFreshness(source, at, newest_time, time.monotonic() - begin, error, ahead, farthest)
 
 
+def _newest_part(session: SparkSession, spec: SourceSpec, place: Place) -> DataFrame | None:
+    """The newest files of a folder, the newest records of a topic, all of anything else; None: there is nothing."""
+    read_newest = source_traits(spec.format).newest
+    return (
+        read_newest(session, spec, place)
+        if read_newest is not None
+        else KINDS[spec.format].read_batch(session, spec, place)
+    )
+
+
 def _newest(session: SparkSession, source: Source, place: Place) -> tuple[datetime | None, int, str]:
     """The newest time of the readable rows that count, how many are too far ahead, and the largest of their times."""
     from pyspark.sql import functions as f
 
-    bounds, frame = source.freshness, newest(session, source.spec, place)
+    bounds, frame = source.freshness, _newest_part(session, source.spec, place)
     if frame is None or bounds is None:
         return None, 0, ""
     if BAD in frame.columns:

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from engine import local_paths
 from engine.errors import Diagnostic, Level, RunError
-from engine.sources import OnBadRecord, mark_bad_records
-from engine.sources.files import listing
+from engine.sources import OnBadRecord, listing, mark_bad_records
 from engine.sources.spec import BadRecordLimit
 from engine.spark.exceptions import spark_exceptions
 from engine.spark.internals import executions

@@ -15,12 +15,35 @@ from typing import TYPE_CHECKING, Any, Final
 from engine.compile.nodes.manifest import Manifest, Model
 from engine.compile.nodes.model_settings import Expectation, OnFail
 from engine.compile.nodes.personal_data import hidden_columns, personal_columns
-from engine.errors import RunError
+from engine.compile.output.condition_types import DELETES, HINT, conditions, not_boolean
+from engine.errors import Location, RunError
 from engine.sources import mark_bad_records
 from engine.spark.internals import executions
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
+
+
+def check_conditions(model: Model, frame: DataFrame) -> None:
+    """Check that the conditions of a model are boolean over the rows of its query.
+
+    Raises:
+        RunError: `condition-syntax`.
+        pyspark.errors.AnalysisException: Spark rejects one of them.
+    """
+    from pyspark.sql import functions as f
+
+    model_conditions = list(conditions(model))
+    if not model_conditions:
+        return
+    types = frame.select(
+        *(f.expr(f"({sql})").alias(f"c{index}") for index, (_, sql, _) in enumerate(model_conditions))
+    ).dtypes
+    for (name, sql, key), (_, type_) in zip(model_conditions, types, strict=True):
+        if type_ not in {"boolean", "void"}:
+            hint = DELETES if key == "delete_when" else HINT
+            place = model.positions.settings.get(key) or Location(model.file)
+            raise RunError("condition-syntax", not_boolean(name, sql, type_), hint, node=model.name, location=place)
 
 
 # boolean; without the column all rows are those of the query.

@@ -21,23 +21,23 @@ from engine.compile import Model, Relation
 from engine.compile.nodes.facts import plain
 from engine.errors import StateError
 from engine.lake.lake_reader import Lake
+from engine.lake.snapshot_history import Start
 from engine.lake.table_facts import SnapshotFacts, TableFacts
 from engine.plan.deployed import generations
 from engine.plan.deployed.checkpoint_facts import read_checkpoint
 from engine.plan.deployed.state_folder import next_relation, next_state, table_state
 from engine.runtime.build import spark_session
 from engine.runtime.context.copy_generation import copy_generation
+from engine.runtime.context.ownership import raise_fences
 from engine.runtime.context.run_context import Run, command_run, locked_when_free
 from engine.runtime.erasure.stream_positions import StreamPosition, unread_faults
 from engine.runtime.lifecycle import full_refresh
-from engine.runtime.lifecycle.fence_previous_owner import raise_fences
 from engine.runtime.operations.compare_versions import VersionDifference, compare_relations
 from engine.runtime.quality.quarantine import SUFFIX as QUARANTINE
 from engine.runtime.quality.quarantine import quarantine_of
 from engine.runtime.rebuild.tables_beside import Rebuild, drop, run_once, steps_completed
 from engine.runtime.sinks.deleted_keys import SUFFIX as DELETED
 from engine.runtime.sinks.deleted_keys import deleted_of
-from engine.sources.iceberg.snapshot_history import Start
 from engine.state import ModelState, Phase, TableState, locked
 from engine.state.first_offsets import offsets_to_move
 from engine.state.operations import PUBLISHED, PUBLISHING, Step, carry_out

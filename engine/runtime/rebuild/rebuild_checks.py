@@ -14,7 +14,6 @@ from engine.plan.deployed.renamed_tables import state_now
 from engine.plan.deployed.state_folder import next_relation, next_state, table_state
 from engine.plan.tables.upstream_tables import decided, upstreams_of
 from engine.sources import Place
-from engine.sources.iceberg import iceberg_source
 from engine.state.operations import Rebuild
 
 UNAVAILABLE = "rebuild-unavailable"
@@ -89,7 +88,7 @@ def _initial_snapshots(
         upstreams = upstreams_of(
             manifest,
             with_other_inputs,
-            lambda source: (iceberg_source.table_parts(source.spec, place), iceberg_source.facts(source.spec, place)),
+            place,
             lambda node: lake.table(node.relation.schema, node.relation.name),
         )
         seeded = [u for u in upstreams if decided(model, u, "", {}).seed is not None]

@@ -27,7 +27,7 @@ from engine.plan.deployed import generations, state_folder
 from engine.plan.tables.column_checks import column_fault, dropped_columns
 from engine.relations import quoted
 from engine.runtime.context import ownership
-from engine.runtime.quality.condition_check import check_conditions
+from engine.runtime.quality.expectations import check_conditions
 from engine.runtime.sinks.deleted_keys import match_table, with_spelling
 from engine.runtime.sinks.history_output import with_validity
 from engine.state import ModelState, Phase, TableState

@@ -15,7 +15,7 @@ from engine.compile import DataTest, Model, Source
 from engine.compile.sql.dialect import parse_tokens, tokenize
 from engine.compile.sql.parse import first_offset
 from engine.errors import Diagnostic, EngineError, Location
-from engine.lake.clients.outage import is_denial, is_outage
+from engine.lake.clients.catalog_errors import is_denial, is_outage
 from engine.lake.table_writer import plain_name
 from engine.node_ids import rest_of
 from engine.object_store.java_errors import is_bucket_missing, is_store_denial, is_store_outage
@@ -31,7 +31,7 @@ from engine.runtime.spark_support.error_places import (
     summary,
 )
 from engine.secrets.scrubber import scrub
-from engine.sources import socket
+from engine.sources import KINDS, source_traits
 from engine.sources.avro import avro_values
 from engine.spark.exceptions import spark_exceptions
 from engine.spark.internals.handles import jvm_of
@@ -209,11 +209,16 @@ def _of_server(code: str, message: str, hint: str, text: str) -> Diagnostic:
     return Diagnostic(code, message, f"{hint} Its message: {scrub(deepest(text))}")
 
 
+def _told_by_worker(text: str) -> EngineError | None:
+    answers = (source_traits(format_).told_by_worker(text) for format_ in KINDS)
+    return next((error for error in answers if error is not None), None)
+
+
 def diagnose(error: Exception, model: Model | Source) -> tuple[Diagnostic, ...]:
     if isinstance(error, EngineError):
         return tuple(d.at(Location(model.file), model.name) for d in error.diagnostics)
     text = plain_name(str(error))
-    known_error = from_text(text) or avro_values.told_by_worker(text) or socket.told_by_worker(text)
+    known_error = from_text(text) or avro_values.told_by_worker(text) or _told_by_worker(text)
     if known_error is not None:
         return tuple(d.at(Location(model.file), model.name) for d in known_error.diagnostics)
     if (environment_fault := environment_fault_in(text)) is not None:

@@ -7,6 +7,10 @@ been written. A batch whose marker is in the table is computed into Spark's `noo
 state uncommitted and lose its watermark (STATE_STORE_COMMIT_VALIDATION_FAILED, measured).
 
 The offsets that Spark computes a batch from, and those in its checkpoint, must be the same.
+
+Rows of one batch that go to two tables come from one computation, as a batch that is computed again after a crash may
+differ (a static side, the clock, state): it is written to its generation's `batches/` before the first commit, and all
+outputs and replays read it there.
 """
 
 from __future__ import annotations
@@ -18,26 +22,79 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from engine import kill_points
 from engine.compile import Expectation, Model
 from engine.errors import EngineError, StateError
 from engine.events import Metrics
 from engine.lake.commit_guard import ExpectedTable
+from engine.local_paths import AS_IT_IS
 from engine.runtime.quality import bad_records, expectations
 from engine.runtime.quality.bad_records import Observed, TakenOut, Watched
 from engine.runtime.quality.quarantine import Quarantine
 from engine.runtime.sinks import Output
 from engine.runtime.sinks.output import Appends
-from engine.runtime.writer.kept_batches import StoredBatch, StoredBatches
 from engine.spark.internals import executions
 from engine.spark.internals.queries import end_offsets
 from engine.state import ModelState, TableState
 from engine.state.checkpoint import digest_of, markers_of, with_digest
-from engine.state.state_path import StatePath, content
+from engine.state.model_state import as_json
+from engine.state.state_path import StatePath, content, remove_tree, spark_location, store_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
+
+
+# Spark writes it last.
+_SUCCESS_FILE = "_SUCCESS"
+_COUNTS = "_counts.json"
+
+
+@dataclass(frozen=True, slots=True)
+class StoredBatch:
+    rows: DataFrame
+    failed_counts: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class StoredBatches:
+    """The kept batches of a generation, one at most; those of another query (`fingerprint`) are not used."""
+
+    folder: StatePath
+    fingerprint: str
+
+    def _path(self, batch: int) -> StatePath:
+        return self.folder / f"{batch}-{self.fingerprint}"
+
+    def store(self, frame: DataFrame, batch: int, counts: Mapping[str, int]) -> StoredBatch:
+        """Write a batch, and read it from there; a kill in between leaves what `find` does not find.
+
+        `frame`: the rows; the caller caches them: a stateful step that is computed twice counts late rows twice.
+        `counts`: how many rows failed each expectation, by its name, those that were dropped among them.
+        """
+        path = self._path(batch)
+        store_of(self.folder).put(path.name + _COUNTS, as_json(counts))
+        # Hadoop takes a path as it is, and what is read for a pattern.
+        frame.write.mode("overwrite").parquet(spark_location(path))
+        kill_points.reach("kept", self.folder.parent.parent.name, batch, str(path))
+        return StoredBatch(frame.sparkSession.read.options(**AS_IT_IS).parquet(spark_location(path)), dict(counts))
+
+    def load(self, session: SparkSession, batch: int) -> StoredBatch | None:
+        path = self._path(batch)
+        if not (path / _SUCCESS_FILE).exists():
+            return None
+        rows = session.read.options(**AS_IT_IS).parquet(spark_location(path))
+        counts = self.folder / (path.name + _COUNTS)
+        try:
+            return StoredBatch(rows, msgspec.json.decode(counts.read_text(encoding="utf-8"), type=dict[str, int]))
+        except (OSError, ValueError, msgspec.MsgspecError) as error:
+            hint = "Restore the file from a backup: it counts the rows of a micro-batch that is not committed yet."
+            raise StateError("state-unreadable", f"{counts} cannot be read: {error}", hint) from error
+
+    def clear(self) -> None:
+        remove_tree(self.folder, ignore_errors=True)
 
 
 def repeatable(model: Model) -> bool:

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 from engine.schema import ValueForm
 from engine.schema.format_keys import AVRO_VALUE
 from engine.sources.avro import reader_schema as declared
+from engine.sources.avro.decode_frames import told_by_worker
 from engine.sources.avro.reader_schema import AvroReading, prepare
-from engine.sources.avro.unknown_schemas import told_by_worker
 from engine.sources.avro_schema.avro_columns import AvroColumn, ddl, quoted, read_schema
 from engine.sources.avro_schema.avro_columns import columns as columns_of
 from engine.sources.avro_schema.avro_types import to_json

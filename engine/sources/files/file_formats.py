@@ -1,19 +1,98 @@
-"""How each format of files becomes columns, `_metadata` and `__bad`."""
+"""How each format of files becomes columns, `_metadata` and `__bad`.
+
+Columns in the names of folders, as Hive writes them: `dt=2024-05-01/hour=01/a.json`.
+
+Which of the declared columns a folder gives, and its value, is read in Java with each file (`FolderValues.java`). Here
+are its two numbers, and what is known without reading: the columns that some files have.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+import posixpath
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, cast
+from urllib.parse import unquote
 
 from engine.relations import quoted
-from engine.sources.files import folder_columns, listing
+from engine.sources import listing
 from engine.sources.spec import BAD, ORIGIN, RAW, Place, SourceSpec, SpecFault, reader_faults
 from engine.sources.values import debezium_values, declared_value, json_values, plain_values
+from engine.spark.internals.handles import column_of, java_column, jvm_of
 from engine.spark_options import OF_FILES
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
     from pyspark.sql.types import StructType
+
+
+# Hive's name for the folder of rows without a value.
+NULL_FOLDER = "__HIVE_DEFAULT_PARTITION__"
+_ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:(//[^/]*)?")
+
+
+def depths(spec: SourceSpec, place: Place) -> tuple[int, int]:
+    """How many folders of a file's path are above the source's, and how many behind them are the source's own path."""
+    path = str(spec.settings.get("path", ""))
+    exact = not listing.is_uri(path) and (place.root / path).exists()
+    own = path if exact else listing.base(path)
+    if listing.is_uri(path) or path.startswith("/"):
+        return 0, len(_parts(own))
+    above = len(_parts(str(place.root)))
+    return above, len(_parts(posixpath.normpath(f"{place.root}/{own}"))) - above
+
+
+def _parts(location: str) -> list[str]:
+    address = _ADDRESS.match(location)
+    path = posixpath.normpath("/" + location[address.end() if address else 0 :].lstrip("/"))
+    return [part for part in path.split("/") if part]
+
+
+def values_in(uris: Iterable[str], spec: SourceSpec, place: Place) -> Mapping[str, list[str | None]]:
+    """The values in names of folders, by column; None is NULL.
+
+    Args:
+        uris: of files, as Hadoop prints them.
+        spec: their source.
+        place: where it is read.
+    """
+    above, _ = depths(spec, place)
+    values: dict[str, list[str | None]] = {}
+    for folder in dict.fromkeys(uri.rpartition("/")[0] for uri in uris):
+        for part in _parts(folder)[above:]:
+            name, sign, value = part.partition("=")
+            if name and sign:
+                values.setdefault(unquote(name), []).append(None if value == NULL_FOLDER else unquote(value))
+    return values
+
+
+def declared_in(uris: Iterable[str], spec: SourceSpec, place: Place) -> tuple[str, ...]:
+    from pyspark.sql.types import StructType
+
+    folder_names = {name.lower() for name in values_in(uris, spec, place)}
+    declared: Any = StructType.fromDDL(spec.schema)
+    return tuple(name for name in declared.fieldNames() if name.lower() in folder_names)
+
+
+def zone_of(session: SparkSession, spec: SourceSpec) -> str:
+    return spec.timezone or str(session.conf.get("spark.sql.session.timeZone"))
+
+
+def with_folder_columns(
+    frame: DataFrame, names: Iterable[str], spec: SourceSpec, place: Place, file_path: str
+) -> DataFrame:
+    """A frame with `__folders`: a struct of the columns in `r`, and in `reason` what does not fit."""
+    from pyspark.sql import functions as f
+    from pyspark.sql.types import StructType
+
+    session: Any = frame.sparkSession
+    columns = StructType([frame.schema[name] for name in names])
+    own = f.struct(*(f.col(quoted(name)) for name in columns.fieldNames()))
+    read = jvm_of(session).headrace.FolderColumns.column(
+        java_column(f.col(file_path)), java_column(own), columns.json(), zone_of(session, spec), *depths(spec, place)
+    )
+    return frame.withColumn("__folders", column_of(read))
+
 
 # Options of Spark's JSON reader that would make something else of a line than one record.
 _NO_LINES = {
@@ -98,7 +177,7 @@ def _json(reader: Any, spec: SourceSpec, path: str | list[str], place: Place) ->
     lines = lines.where(rf"length(ltrim(' \t\r\n\f\u000b', cast({RAW} as string))) > 0")
     if "value" in spec.settings:
         return debezium_values.changes(lines, spec, declared_value.value_of(spec), key=None)
-    return json_values.objects(lines, spec, of_records, folder_columns.depths(spec, place))
+    return json_values.objects(lines, spec, of_records, depths(spec, place))
 
 
 def _csv_options(spec: SourceSpec) -> dict[str, str]:
@@ -113,7 +192,7 @@ def _csv(reader: Any, spec: SourceSpec, path: str | list[str], place: Place) -> 
     from pyspark.sql.types import StringType, StructField, StructType
 
     declared = cast("StructType", StructType.fromDDL(spec.schema))
-    above, of_path = folder_columns.depths(spec, place)
+    above, of_path = depths(spec, place)
     options = {**_csv_options(spec), _FOLDERS: f"{above},{of_path}"}
     schema = StructType([*declared.fields, StructField(RAW, StringType()), StructField(_REASON, StringType())])
     frame = reader.format("headrace.CsvFormat").options(**options).schema(schema).load(path)
@@ -126,14 +205,14 @@ def _columns(session: SparkSession, reader: Any, spec: SourceSpec, path: str | l
 
     frame: DataFrame = reader.format(spec.format).options(**spec.options).schema(spec.schema).load(path)
     names = frame.columns
-    folder_names = folder_columns.declared_in(_uris(session, spec, place, path), spec, place)
+    folder_names = declared_in(_uris(session, spec, place, path), spec, place)
     place.folders[spec.name] = folder_names
     reasons = []
     if spec.format == "avro":
         # Columns that a file lacks are NULL; where it lacks all, it is another kind of file.
         reasons.append(f.when(_nothing(names), "it has none of the declared columns"))
     if folder_names:
-        frame = folder_columns.with_folder_columns(frame, folder_names, spec, place, "_metadata.file_path")
+        frame = with_folder_columns(frame, folder_names, spec, place, "_metadata.file_path")
         reasons.append(_column("__folders")["reason"])
     columns = [_column("__folders")["r"][name].alias(name) if name in folder_names else _column(name) for name in names]
     if not reasons:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from engine.errors import RunError
 from engine.object_store.s3_settings import is_s3
 from engine.sources.files import s3_files
-from engine.sources.files.listing import listed
+from engine.sources.listing import listed
 from engine.sources.spec import Place, SourceSpec
 
 if TYPE_CHECKING:

@@ -10,15 +10,18 @@ import json
 import shlex
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
 
 from engine import local_paths
 from engine.errors import SetupError
 from engine.object_store.s3_settings import is_s3
 from engine.schema import ValueForm
 from engine.schema.format_keys import FILE_KEYS
+from engine.sources import listing
 from engine.sources.credentials import identified, masked, masked_options
-from engine.sources.files import file_formats, file_samples, file_schema, listing, s3_files
+from engine.sources.files import file_formats, file_schema, local_files, s3_files
+from engine.sources.inferred_types import as_strings, fit_types, no_arrays, of_texts
 from engine.sources.spec import (
     Place,
     Resumption,
@@ -28,12 +31,88 @@ from engine.sources.spec import (
     connection_leads,
     connection_line,
 )  # fmt: skip
-from engine.sources.traits import ColumnsBy, KnownNow, SourceTraits, normalized
+from engine.sources.traits import ColumnsBy, FileTraits, KnownNow, SourceTraits, normalized
 from engine.sources.values.declared_value import change_feed
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame, DataFrameReader, SparkSession
     from pyspark.sql.types import StructType
+
+
+# Of so many files the newest time is looked for, by modification time. Late rows may come in a newer file than the
+# newest row; not in so many.
+NEWEST = 100
+# Of so many lines the columns of change records are looked for.
+_LINES = 1000
+
+
+def newest(session: SparkSession, spec: SourceSpec, place: Place) -> DataFrame | None:
+    """The newest files of a source with its connection; those that were archived after reading count as well."""
+    archive = spec.settings.get("archive_path")
+    listed_files = listing.listed(session, spec, place)
+    if archive and (place.root / str(archive)).exists():
+        listed_files += listing.listed(session, replace(spec, settings={**spec.settings, "path": archive}), place)
+    newest_first = sorted((file for file in listed_files if file.size), key=lambda file: file.modified, reverse=True)
+    if not newest_first:
+        return None
+    paths = [_for_spark(file) for file in newest_first[:NEWEST]]
+    return file_formats.read(session, session.read, spec, paths, place)
+
+
+def _for_spark(file: listing.Listed) -> str:
+    return listing.exactly(file.path) if isinstance(file.path, Path) else file.uri
+
+
+def change_records(session: SparkSession, spec: SourceSpec, place: Place) -> list[tuple[bytes | None, bytes | None]]:
+    """Keys and values of some lines of a source with its connection; lines of another form are left out."""
+    listing.check_listed(session, spec, place)
+    reader = session.read.options(recursiveFileLookup="true").format("text")
+    records: list[tuple[bytes | None, bytes | None]] = []
+    for row in reader.load(listing.for_spark(spec, place)).select("value").limit(_LINES).collect():
+        try:
+            line = json.loads(row[0])
+        except ValueError:
+            continue
+        if isinstance(line, dict) and {"key", "value"} <= set(line):
+            records.append((json.dumps(line["key"]).encode(), json.dumps(line["value"]).encode()))
+    return records
+
+
+def sampled(session: SparkSession, spec: SourceSpec, place: Place) -> StructType:
+    """The columns of the files of a source with its connection, which are looked at as a whole.
+
+    Raises:
+        RunError: `source-unreadable`, a record of JSON is an array.
+    """
+    listing.check_listed(session, spec, place)
+    path, options = listing.for_spark(spec, place), {"recursiveFileLookup": "true", **spec.options}
+    if spec.format == "json":
+        lines = session.read.options(recursiveFileLookup="true").format("text").load(path)
+        no_arrays(lines.selectExpr("value", "_metadata.file_path as place"), spec.name)
+    if spec.format == "csv":
+        options = {"header": "true", "escape": '"', **options}
+
+    def read(**more: str) -> DataFrameReader:
+        return session.read.format(spec.format).options(**{**options, **more})
+
+    inferred = read(inferSchema="true", inferTimestamp="true").load(path).schema
+    if spec.format in {"csv", "json"}:
+        texts = read(inferSchema="false").schema(cast("StructType", as_strings(inferred))).load(path)
+        inferred = fit_types(texts, inferred, json=spec.format == "json")
+    return _with_folders(inferred, file_formats.values_in(_uris(session, spec, place), spec, place))
+
+
+def _uris(session: SparkSession, spec: SourceSpec, place: Place) -> list[str]:
+    return [file.uri for file in listing.listed(session, spec, place)]
+
+
+def _with_folders(columns: StructType, values: Mapping[str, list[str | None]]) -> StructType:
+    from pyspark.sql.types import StructField, StructType
+
+    own = {name.lower() for name in columns.fieldNames()}
+    of_folders = [StructField(name, of_texts(texts)) for name, texts in values.items() if name.lower() not in own]
+    return StructType([*columns.fields, *of_folders])
+
 
 FORMATS: tuple[str, ...] = ("json", "csv", "parquet", "avro", "orc", "text")
 KEYS: Mapping[str, ValueForm] = FILE_KEYS.forms
@@ -235,19 +314,26 @@ def _folder(spec: SourceSpec, place: Place) -> str | None:
 
 
 def _newest(session: SparkSession, spec: SourceSpec, place: Place) -> DataFrame | None:
-    return file_samples.newest(session, with_connection(spec, place), place)
+    return newest(session, with_connection(spec, place), place)
 
 
 def _change_records(session: SparkSession, spec: SourceSpec, place: Place) -> list[tuple[bytes | None, bytes | None]]:
-    return file_samples.change_records(session, with_connection(spec, place), place)
+    return change_records(session, with_connection(spec, place), place)
 
 
 def _sampled(session: SparkSession, spec: SourceSpec, place: Place) -> StructType:
-    return file_samples.sampled(session, with_connection(spec, place), place)
+    return sampled(session, with_connection(spec, place), place)
 
 
 _TRAITS = SourceTraits(
-    reads_files=True,
+    files=FileTraits(
+        read=read_files,
+        has_schemas=file_schema.is_in_files,
+        misfits=file_schema.misfits,
+        unfit=file_schema.unfit,
+        unreadable=local_files.unsuitable,
+        columns_in_folders=file_formats.declared_in,
+    ),
     change_feed=change_feed,
     change_records=_change_records,
     placed=_placed,

@@ -9,7 +9,7 @@ from typing import Any
 from engine.errors import near
 from engine.schema import ValueForm
 from engine.schema.format_keys import KAFKA_KEYS
-from engine.sources.kafka.connection import PREFIX, consumer_faults
+from engine.sources.connection import PREFIX, consumer_faults
 from engine.sources.spec import SourceSpec, SpecFault, reader_faults, starting_milliseconds
 from engine.sources.values import VALUE_FORMATS
 from engine.sources.values.declared_value import value_faults, value_of

@@ -15,6 +15,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from engine.sources.spec import ClusterOffsets, TopicOffsets
+
 if TYPE_CHECKING:
     from confluent_kafka import Consumer
 
@@ -38,26 +40,6 @@ _SECURITY = {
     "key": "ssl.key.pem",
     "key_password": "ssl.key.password",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class TopicOffsets:
-    """`id` changes with a recreated topic; `end` is as a consumer sees it, `written` includes open transactions."""
-
-    id: str
-    first: Mapping[int, int]
-    end: Mapping[int, int]
-    written: Mapping[int, int] | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class ClusterOffsets:
-    """`asked_at` is on the monotonic clock."""
-
-    cluster: str
-    topics: Mapping[str, TopicOffsets] = field(default_factory=dict)
-    addresses: str = ""
-    asked_at: float = field(default=0.0, compare=False)
 
 
 def ask(

@@ -9,11 +9,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from engine.sources.connection import consumer_options, read_connection
 from engine.sources.kafka import native_client, topic_check
-from engine.sources.kafka.connection import consumer_options, read_connection
-from engine.sources.kafka.native_client import ClusterOffsets, assigned_consumer
+from engine.sources.kafka.native_client import assigned_consumer
 from engine.sources.kafka.topic_check import Topic
-from engine.sources.spec import Place, Resumption, SourceSpec
+from engine.sources.spec import ClusterOffsets, Place, Resumption, SourceSpec
 from engine.sources.values.declared_value import value_of
 
 if TYPE_CHECKING:

@@ -13,10 +13,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from engine.errors import StateError
+from engine.sources.connection import Connection, reach, read_connection
 from engine.sources.kafka import topic_check, topic_offsets
 from engine.sources.kafka.cluster import Cluster
 from engine.sources.kafka.cluster import cluster as open_cluster
-from engine.sources.kafka.connection import Connection, reach, read_connection
 from engine.sources.kafka.kafka_options import (
     KEYS,
     STARTS,
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-    from engine.sources.kafka.native_client import ClusterOffsets
+    from engine.sources.spec import ClusterOffsets
 
 __all__ = [
     "FORMATS", "KEYS", "LISTED", "MEANING", "ONE_OF", "REPLAYABLE", "TRAITS", "PolledTopics", "check", "columns",

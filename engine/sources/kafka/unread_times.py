@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from engine.sources.kafka.connection import read_connection
-from engine.sources.kafka.native_client import ClusterOffsets, assigned_consumer
+from engine.sources.connection import read_connection
+from engine.sources.kafka.native_client import assigned_consumer
 from engine.sources.kafka.topic_offsets import ISOLATION, client_of, names_of, stand_of
-from engine.sources.spec import Place, SourceSpec
+from engine.sources.spec import ClusterOffsets, Place, SourceSpec
 
 if TYPE_CHECKING:
     from confluent_kafka import Consumer, Message

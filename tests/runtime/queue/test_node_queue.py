@@ -6,9 +6,8 @@ from datetime import UTC, datetime
 
 from engine.compile.types.cron import Schedule
 from engine.events import NodeState
-from engine.runtime.queue.back_off import LOCKED, MOST, pause_after
 from engine.runtime.queue.live_nodes import LiveNode
-from engine.runtime.queue.node_queue import NodeQueue
+from engine.runtime.queue.node_queue import LOCKED, MOST, NodeQueue, pause_after
 from engine.state.lock_holder import LockHolder
 
 NOW = datetime(2026, 1, 1, 12, 0, 30, tzinfo=UTC).timestamp()

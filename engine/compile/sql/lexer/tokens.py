@@ -37,7 +37,7 @@ _SIGNS: Final = {
     "!<": (_T.GTE,), "!": (_T.NOT,), "+": (_T.PLUS,), "-": (_T.DASH,), "*": (_T.STAR,), "/": (_T.SLASH,),
     "%": (_T.MOD,), "~": (_T.TILDE,), "&": (_T.AMP,), "|": (_T.PIPE,), "||": (_T.DPIPE,), "^": (_T.CARET,),
     "<<": (_T.LT, _T.LT), ">>": (_T.GT, _T.GT),
-    # sqlglot has no `>>>`: an operator that Spark does not have stands for it (`precedence.operators`).
+    # sqlglot has no `>>>`: an operator that Spark does not have stands for it (`precedence.mixed_operators`).
     ">>>": (_T.LR_ARROW,),
 }  # fmt: skip
 _SUFFIXES: Final = {

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 from sqlglot.errors import ParseError
 
-from engine.compile.sql.precedence.operator_tokens import WRITTEN, is_written
-from engine.compile.sql.precedence.operators import (
+from engine.compile.sql.precedence.mixed_operators import (
     CHAINED,
     COMPARISON,
     LEVELS,
@@ -17,7 +16,9 @@ from engine.compile.sql.precedence.operators import (
     PREFIXES,
     TESTS,
     UNARY,
+    WRITTEN,
     is_atom,
+    is_written,
     number_below,
     operand_keys,
 )

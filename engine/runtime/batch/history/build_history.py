@@ -28,9 +28,8 @@ from engine.runtime.lifecycle import replaced_materialization
 from engine.runtime.quality.bad_records import Watched
 from engine.runtime.sinks import table_setup
 from engine.runtime.spark_support import explain
-from engine.sources import OnBadRecord
-from engine.sources.files import listing
-from engine.sources.files.listing import ExtractFile
+from engine.sources import OnBadRecord, listing
+from engine.sources.listing import ExtractFile
 from engine.state import ModelState, Phase, TableState
 
 if TYPE_CHECKING:

@@ -6,26 +6,122 @@ What a stream has read of a table is compared in `plan.tables.upstream_tables`, 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from engine.errors import RunError, SetupError, StateError
+from engine.lake import snapshot_history
 from engine.lake.lake_reader import Lake, TableColumn
+from engine.lake.snapshot_history import SKIP_DELETES, Start, changed_columns, table_stream
 from engine.lake.table_facts import TableFacts
 from engine.relations import quoted
 from engine.schema import ValueForm
-from engine.sources.iceberg import iceberg_options, snapshot_history
-from engine.sources.iceberg.snapshot_history import SKIP_DELETES, Start, changed_columns, table_stream
-from engine.sources.spec import ORIGIN, Place, Resumption, SourceSpec, SpecFault, begun_at, starting_milliseconds
-from engine.sources.traits import TABLE, ColumnsBy, KnownNow, SourceTraits, StreamIdentity
+from engine.schema.format_keys import ICEBERG_KEYS
+from engine.sources.spec import (
+    ORIGIN,
+    Place,
+    Resumption,
+    SourceSpec,
+    SpecFault,
+    begun_at,
+    reader_faults,
+    starting_milliseconds,
+)
+from engine.sources.traits import TABLE, ColumnsBy, KnownNow, SourceTraits, StreamIdentity, TableTraits
+from engine.spark_options import ICEBERG_READ
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+
+STARTS = ("starting_timestamp", "starting_snapshot")
+_OF_STREAMS = (*STARTS, "on_upstream_delete")
+_DELETES = ICEBERG_KEYS.choices("on_upstream_delete")
+# A namespace and a name at least; the catalog may be written before them.
+_LEAST_PARTS = 2
+# Options that decide which rows are read; with `branch` a stream silently reads main (measured, Iceberg 1.12.0).
+_CHOOSING = ("branch", "tag", "snapshot-id", "as-of-timestamp", "start-snapshot-id", "end-snapshot-id", "versionasof",
+             "timestampasof")  # fmt: skip
+_OF_CHANGELOGS = ("start-timestamp", "end-timestamp")
+_STREAMING = ("stream-from-timestamp", "streaming-", "async-micro-batch-planning-enabled")
+# A last part of a name that Iceberg takes for a branch, a tag, a snapshot or a time.
+_SELECTOR = re.compile(r"(?:branch|tag)_.*|(?:snapshot_id|at_timestamp)_\d+")
+
+
+def name_parts(spec: SourceSpec) -> list[str]:
+    return [part.strip("`") for part in str(spec.settings.get("table", "")).split(".")]
+
+
+def faults(spec: SourceSpec) -> Iterator[SpecFault]:
+    yield from _name_faults(spec)
+    settings = spec.settings
+    if all(key in settings for key in STARTS):
+        message = "'starting_timestamp' and 'starting_snapshot' exclude each other"
+        yield SpecFault(("starting_snapshot",), message, "Remove one of them.", "setting-conflict", at_key=True)
+    if "starting_timestamp" in settings and starting_milliseconds(settings) is None:
+        message = f"'{settings['starting_timestamp']}' is not a timestamp"
+        yield SpecFault(
+            ("starting_timestamp",),
+            message,
+            "Write '2024-05-01 10:00:00' (UTC), or add an offset: '2024-05-01 10:00:00+02:00'.",
+        )
+    if "starting_snapshot" in settings and not str(settings["starting_snapshot"]).isdecimal():
+        message = f"'{settings['starting_snapshot']}' is not a snapshot id"
+        yield SpecFault(("starting_snapshot",), message, "Write its number: select snapshot_id from <table>.snapshots.")
+    if settings.get("on_upstream_delete", "fail") not in _DELETES:
+        message = f"'on_upstream_delete' cannot be '{settings['on_upstream_delete']}'"
+        yield SpecFault(("on_upstream_delete",), message, f"Allowed: {', '.join(_DELETES)}.")
+    for key in _OF_STREAMS if spec.stream is False else ():
+        if key in settings:
+            message = f"'{key}' is for streams, but '{spec.name}' has stream: false"
+            yield SpecFault((key,), message, "Remove one of them.", "setting-conflict", at_key=True)
+    if spec.timezone:
+        message = "'timezone' does not apply to tables, whose timestamps have a type"
+        yield SpecFault(("timezone",), message, "Remove it.", "setting-conflict", at_key=True)
+    yield from _option_faults(spec)
+
+
+def _name_faults(spec: SourceSpec) -> Iterator[SpecFault]:
+    if not spec.settings.get("table"):
+        message = f"source '{spec.name}' has no 'table'"
+        yield SpecFault(("table",), message, "Add 'table: <namespace>.<name>'.", "missing-key")
+        return
+    table, names = spec.settings["table"], name_parts(spec)
+    if _SELECTOR.fullmatch(names[-1]):
+        message = f"'{table}' names a branch, tag or snapshot: a stream of it would silently read main"
+        hint = "Set the table itself; 'starting_snapshot' and 'starting_timestamp' set where a stream starts."
+        yield SpecFault(("table",), message, hint, "not-supported")
+    elif len(names) < _LEAST_PARTS or not all(names):
+        message = f"'{table}' is not a table name"
+        yield SpecFault(("table",), message, "Write <namespace>.<name>, in the catalog of the target.")
+
+
+def _option_faults(spec: SourceSpec) -> Iterator[SpecFault]:
+    streaming = [key.lower() for key in spec.options if key.lower().startswith(_STREAMING)]
+    reported = ("path", *_CHOOSING, *_OF_CHANGELOGS, *streaming)
+    yield from reader_faults(spec, ICEBERG_READ, "Iceberg's reader", reserved=reported)
+    for key in spec.options:
+        if key.lower() in _CHOOSING:
+            message = f"the option '{key}' is not supported in this version: a stream would silently read main"
+            hint = "Remove it; 'starting_snapshot' and 'starting_timestamp' set where a stream starts."
+            yield SpecFault(("options", key), message, hint, "not-supported", at_key=True)
+        elif key.lower() in _OF_CHANGELOGS:
+            message = f"the option '{key}' is for changelogs, which are not supported"
+            yield SpecFault(("options", key), message, "Remove it.", "not-supported", at_key=True)
+        elif key.lower() == "path":
+            message = "the option 'path' is set by Headrace"
+            yield SpecFault(("options", key), message, "Write 'table:' next to 'format:'.", at_key=True)
+        elif key.lower().startswith(_STREAMING):
+            message = f"the option '{key}' is set by Headrace"
+            hint = "Remove it; 'starting_timestamp', 'starting_snapshot' and 'on_upstream_delete' are keys."
+            yield SpecFault(("options", key), message, hint, at_key=True)
+
+
 FORMATS: tuple[str, ...] = ("iceberg",)
-KEYS: Mapping[str, ValueForm] = iceberg_options.KEYS
-ONE_OF: tuple[tuple[str, ...], ...] = (iceberg_options.STARTS,)
+KEYS: Mapping[str, ValueForm] = ICEBERG_KEYS.forms
+ONE_OF: tuple[tuple[str, ...], ...] = (STARTS,)
 MEANING: tuple[str, ...] = ("table",)
 REPLAYABLE = True
 LISTED = False
@@ -33,10 +129,6 @@ LISTED = False
 _NO_CATALOG = "Add 'catalog' to the target in project.yml."
 # Numbers hold all values of these.
 _WIDER = {("int", "bigint"), ("float", "double")}
-
-
-def faults(spec: SourceSpec) -> Iterator[SpecFault]:
-    return iceberg_options.faults(spec)
 
 
 def jars(_: SourceSpec) -> tuple[str, ...]:
@@ -63,7 +155,7 @@ def full_name(spec: SourceSpec, place: Place) -> str:
 def table_parts(spec: SourceSpec, place: Place) -> tuple[str, str, str]:
     if place.catalog is None:
         raise SetupError("catalog-unusable", f"no catalog is configured for the source '{spec.name}'", _NO_CATALOG)
-    *levels, name = iceberg_options.parts(spec)
+    *levels, name = name_parts(spec)
     if len(levels) > 1 and levels[0] == place.catalog.name:
         levels = levels[1:]
     return place.catalog.name, ".".join(levels), name
@@ -225,8 +317,20 @@ def _placed(spec: SourceSpec, place: Place) -> dict[str, str]:
     return {"table": full_name(spec, place)}
 
 
+def _table_now(spec: SourceSpec, place: Place) -> tuple[tuple[str, str, str], TableFacts]:
+    return table_parts(spec, place), facts(spec, place)
+
+
+def _stream_from(
+    session: SparkSession, spec: SourceSpec, place: Place, start: Start, has_begun: bool, skip_deletes: bool
+) -> DataFrame:
+    name, options = full_name(spec, place), spec.options
+    frame = table_stream(session, name, start, has_begun=has_begun, skip_deletes=skip_deletes, options=options)
+    return as_declared(frame, spec, place)
+
+
 def _known_now(spec: SourceSpec, place: Place) -> KnownNow:
-    table, parts = facts(spec, place), table_parts(spec, place)
+    parts, table = _table_now(spec, place)
     columns = {} if spec.schema else {column.name: column.type for column in columns_now(spec, place)}
     return KnownNow(table=table, parts=parts, columns=columns)
 
@@ -237,7 +341,7 @@ def _described(spec: SourceSpec, place: Place) -> list[tuple[str, str, str]]:
 
 TRAITS: Mapping[str, SourceTraits] = {
     "iceberg": SourceTraits(
-        is_table=True,
+        table=TableTraits(now=_table_now, start=start, stream=_stream_from, as_declared=as_declared),
         columns_by=ColumnsBy.NAME,
         caseless=True,
         marks_bad=False,

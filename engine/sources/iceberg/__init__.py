@@ -1,1 +1,0 @@
-"""Iceberg tables as sources: foreign ones, and those of other projects, in the target's catalog: `iceberg_source`."""
