@@ -13,7 +13,7 @@ from engine.errors import Diagnostic, EngineError, ProjectError, StateError
 from engine.events import Diagnosed, Emit, RunResults, SinkFinished, Status, now
 from engine.lake.changes.committed_rows import CommittedTable, committed_table
 from engine.lake.lake_reader import Lake
-from engine.sinks.delivery import deliver
+from engine.sinks.delivery import Delivered, DeliveryLimits, deliver
 from engine.sinks.postgres import PostgresTarget
 from engine.sinks.target import SinkColumn, SinkSpec, SinkTarget, Written
 
@@ -47,31 +47,52 @@ def deliver_sinks(
         sink = manifest.nodes[node]
         if not isinstance(sink, Sink):
             raise TypeError(node)
-        begin, written, message = time.monotonic(), Written(), _obstacle(manifest, sink, unfit)
-        status = Status.SKIPPED if message else Status.SUCCESS
-        if not message:
-            try:
-                with open_sink(manifest, target, sink) as opened:
-                    written = deliver(opened.spec, opened.table, opened.target, from_now=sink.from_now)
-            except EngineError as error:
-                diagnostics = [_of_sink(sink, one) for one in error.diagnostics]
-                for one in diagnostics:
-                    emit(Diagnosed(one))
-                status, message = Status.ERROR, diagnostics[0].message if diagnostics else ""
-            else:
-                status = Status.SUCCESS if written != Written() else Status.UNCHANGED
-        seconds = time.monotonic() - begin
-        emit(
-            SinkFinished(
-                node, index, len(run) + len(sinks), status, seconds, sink.place, written.upserted, written.deleted,
-                message, now(),
-            )
-        )  # fmt: skip
+        begin, total = time.monotonic(), len(run) + len(sinks)
+        if message := _obstacle(manifest, sink, unfit):
+            emit(SinkFinished(node, index, total, Status.SKIPPED, 0.0, sink.place, message=message, at=now()))
+            continue
+        try:
+            written = deliver_sink(manifest, target, sink).written
+        except EngineError as error:
+            diagnostics = sink_diagnostics(sink, error)
+            for one in diagnostics:
+                emit(Diagnosed(one))
+            emit(sink_finished(sink, begin, Written(), diagnostics[0].message, index, total))
+        else:
+            emit(sink_finished(sink, begin, written, "", index, total))
+
+
+def deliver_sink(
+    manifest: Manifest, target: Target, sink: Sink, until: int | None = None, limits: DeliveryLimits | None = None
+) -> Delivered:
+    """Deliver the rows of one sink, up to a snapshot of its table or all.
+
+    Raises:
+        EngineError: as `open_sink` and `deliver`.
+        DeliveryStoppedError: `limits.stop` was set.
+    """
+    with open_sink(manifest, target, sink, until) as opened:
+        return deliver(opened.spec, opened.table, opened.target, from_now=sink.from_now, limits=limits)
+
+
+def sink_finished(
+    sink: Sink, begin: float, written: Written, error: str = "", index: int = 1, total: int = 1
+) -> SinkFinished:
+    """Return the event of a delivery that began at a time of the monotonic clock."""
+    status = Status.ERROR if error else Status.SUCCESS if written != Written() else Status.UNCHANGED
+    return SinkFinished(
+        sink.id, index, total, status, time.monotonic() - begin, sink.place, written.upserted, written.deleted,
+        error, now(),
+    )  # fmt: skip
+
+
+def sink_diagnostics(sink: Sink, error: EngineError) -> list[Diagnostic]:
+    return [_of_sink(sink, one) for one in error.diagnostics]
 
 
 @contextmanager
-def open_sink(manifest: Manifest, target: Target, sink: Sink) -> Iterator[OpenSink]:
-    """Open the table of a sink and the place that it delivers to.
+def open_sink(manifest: Manifest, target: Target, sink: Sink, until: int | None = None) -> Iterator[OpenSink]:
+    """Open the table of a sink, up to a snapshot or all of it, and the place that it delivers to.
 
     Raises:
         StateError: `sink-unpublished`.
@@ -84,7 +105,7 @@ def open_sink(manifest: Manifest, target: Target, sink: Sink) -> Iterator[OpenSi
     if model.deferred_from is not None:
         message = f"the model '{model.name}' is read from another target, and the sink '{sink.name}' delivers its own"
         raise StateError("sink-unpublished", message, f"Build it here: engine build -s {model.name}.")
-    table = committed_table(Lake(target.catalog), model.relation.schema, model.relation.name)
+    table = committed_table(Lake(target.catalog), model.relation.schema, model.relation.name, until)
     if table is None:
         message = f"the table of the sink '{sink.name}' does not exist: {model.relation}"
         raise StateError("sink-unpublished", message, f"Build it: engine build -s {model.name}.")

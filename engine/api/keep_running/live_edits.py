@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from engine.api.requests import Selection, runnable
+from engine.api.requests import Selection, runnable, sinks_among
 from engine.errors import Diagnostic, EngineError
 
 if TYPE_CHECKING:
@@ -21,7 +21,8 @@ class ProjectEdit:
     Attributes:
         rejected: why some nodes, or all, continue as they were; empty: the whole edit is used.
         compiled: the project to use from now on; None: the one that is in use.
-        nodes: ids of what is kept running then.
+        nodes: ids of the models and tests that are kept running then.
+        sinks: ids of the sinks.
         changed: ids of nodes whose definition is another one.
         unused: ids of nodes that continue as they were, although the project has another definition of them.
     """
@@ -31,6 +32,7 @@ class ProjectEdit:
     nodes: tuple[str, ...] = ()
     changed: tuple[str, ...] = ()
     unused: tuple[str, ...] = ()
+    sinks: tuple[str, ...] = ()
 
 
 def read_edit(project: Project, selection: Selection, current: Compiled | None) -> ProjectEdit:
@@ -45,11 +47,12 @@ def read_edit(project: Project, selection: Selection, current: Compiled | None) 
             return ProjectEdit(compiled.manifest.errors)
         choice = project.select(compiled.manifest, selection)
         nodes = runnable(compiled.manifest, choice.nodes, "build")
+        sinks = tuple(sinks_among(choice.nodes, "build"))
         compiled = project.defer(compiled, nodes, selection)
         changed = _changed(current, compiled, nodes)
         plan = project.decide(compiled, changed) if changed else None
         if plan is None or not plan.refusals:
-            return ProjectEdit((), compiled, tuple(nodes), changed)
+            return ProjectEdit((), compiled, tuple(nodes), (*changed, *_changed(current, compiled, sinks)), sinks=sinks)
         refusals = plan.refusals
         mixed = _with_current_nodes(
             current, compiled, {node for node, action in plan.actions.items() if action.refusals}
@@ -59,8 +62,9 @@ def read_edit(project: Project, selection: Selection, current: Compiled | None) 
         changed = _changed(current, mixed, nodes)
         if changed and (further_refusals := project.decide(mixed, changed).refusals):
             return ProjectEdit((*refusals, *further_refusals))
-        unused = tuple(node for node in nodes if mixed.manifest.nodes[node] != compiled.manifest.nodes[node])
-        return ProjectEdit(refusals, mixed, tuple(nodes), changed, unused)
+        unused = tuple(node for node in (*nodes, *sinks) if mixed.manifest.nodes[node] != compiled.manifest.nodes[node])
+        changed = (*changed, *_changed(current, mixed, sinks))
+        return ProjectEdit(refusals, mixed, tuple(nodes), changed, unused, sinks)
     except EngineError as error:
         return ProjectEdit(error.diagnostics)
 
@@ -76,7 +80,7 @@ def _with_current_nodes(current: Compiled | None, compiled: Compiled, refusals: 
         return None
     old, new = current.manifest, compiled.manifest
     unchanged = set(refusals)
-    for node in new.order:
+    for node in (*new.order, *(sink.id for sink in new.sinks)):
         if unchanged & set(new.parents(node)):
             unchanged.add(node)
     if any(node not in old.nodes for node in refusals):

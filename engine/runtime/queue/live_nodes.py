@@ -1,11 +1,11 @@
-"""What `engine start` keeps up to date: models and groups of tests, each with what makes it due."""
+"""What `engine start` keeps up to date: models, groups of tests and sinks, each with what makes it due."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from engine.compile import DataTest, Manifest, Model, Severity, Source, UnitTest
+from engine.compile import DataTest, Manifest, Model, Severity, Sink, Source, UnitTest
 from engine.compile.nodes.model_settings import Publish
 from engine.compile.types.cron import Schedule
 from engine.node_ids import TESTS
@@ -17,12 +17,12 @@ _TESTS_EVERY = 30.0
 
 @dataclass(frozen=True, slots=True)
 class LiveNode:
-    """A model, or the tests of one, as the queue sees it.
+    """A model, the tests of one, or a sink, as the queue sees it.
 
     Attributes:
-        id: of the model; of a group of tests `tests.` and the id of what they test.
+        id: of the model or sink; of a group of tests `tests.` and the id of what they test.
         upstream: ids of live nodes that must have succeeded before its turn.
-        commit_triggers: ids of live nodes whose commit makes it due.
+        commit_triggers: ids of live nodes whose commit makes it due; of a group of tests, that they passed.
         sources: ids of sources whose new input makes it due.
         min_seconds: seconds between the beginnings of two turns, at least.
         schedule: when it is due; None: when something changed.
@@ -43,12 +43,13 @@ class _Groups:
     apart: dict[str, list[str]] = field(default_factory=dict)
 
 
-def live_nodes(manifest: Manifest, nodes: Iterable[str]) -> dict[str, LiveNode]:
-    """Return the live nodes of a selection, in the order of the build.
+def live_nodes(manifest: Manifest, nodes: Iterable[str], sinks: Iterable[str] = ()) -> dict[str, LiveNode]:
+    """Return the live nodes of a selection, in the order of the build, sinks last.
 
     Args:
         manifest: a project without errors.
         nodes: ids of models, data tests and unit tests.
+        sinks: ids of sinks.
     """
     selected_nodes = [manifest.nodes[i] for i in nodes]
     models = {n.id: n for n in selected_nodes if isinstance(n, Model) and n.in_catalog}
@@ -59,6 +60,9 @@ def live_nodes(manifest: Manifest, nodes: Iterable[str]) -> dict[str, LiveNode]:
             live[id_] = _model_node(manifest, model, models, groups)
     for tested, tests in groups.apart.items():
         live[TESTS + tested] = _tests_node(manifest, tested, tests, models)
+    for id_ in sinks:
+        if isinstance(sink := manifest.nodes[id_], Sink):
+            live[id_] = _sink_node(manifest, sink, models, groups)
     return live
 
 
@@ -81,10 +85,10 @@ def _model_node(manifest: Manifest, model: Model, models: Mapping[str, Model], g
     trigger_ids = set(_triggers(manifest, model))
     upstream = _nearest_live(manifest, model.id, models.keys())
     blocking = {
-        TESTS + i for i in upstream
-        if any(isinstance(t := manifest.nodes[test], DataTest) and t.severity is Severity.ERROR
-               and model.id not in manifest.parents(test) for test in groups.apart.get(i, ()))
-    }  # fmt: skip
+        TESTS + i
+        for i in upstream
+        if any(model.id not in manifest.parents(test) for test in _blocking_tests(manifest, groups, i))
+    }
     schedule = Schedule.of(model.operation.schedule) if model.operation.schedule else None
     return LiveNode(
         model.id,
@@ -95,6 +99,19 @@ def _model_node(manifest: Manifest, model: Model, models: Mapping[str, Model], g
         model.operation.trigger.seconds,
         schedule,
     )
+
+
+def _blocking_tests(manifest: Manifest, groups: _Groups, tested: str) -> Iterator[str]:
+    for test in groups.apart.get(tested, ()):
+        if isinstance(node := manifest.nodes[test], DataTest) and node.severity is Severity.ERROR:
+            yield test
+
+
+def _sink_node(manifest: Manifest, sink: Sink, models: Mapping[str, Model], groups: _Groups) -> LiveNode:
+    """A sink is due after each commit of its model; where tests may fail, once they have passed."""
+    model = {sink.model} & models.keys()
+    tests = {TESTS + i for i in model if any(_blocking_tests(manifest, groups, i))}
+    return LiveNode(sink.id, (sink.id,), frozenset(model | tests), frozenset(tests or model))
 
 
 def _tests_node(manifest: Manifest, tested: str, tests: Iterable[str], models: Mapping[str, Model]) -> LiveNode:
