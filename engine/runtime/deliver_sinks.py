@@ -8,12 +8,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from engine.compile import Manifest, Model, Sink, Target
-from engine.compile.nodes.personal_data import hidden_columns, personal_columns
+from engine.compile.nodes.delivered_columns import delivered_columns
 from engine.errors import Diagnostic, EngineError, ProjectError, StateError
 from engine.events import Diagnosed, Emit, RunResults, SinkFinished, Status, now
 from engine.lake.changes.committed_rows import CommittedTable, committed_table
 from engine.lake.lake_reader import Lake
-from engine.sinks.delivery import Delivered, DeliveryLimits, deliver
+from engine.sinks.delivery import Delivered, DeliveryLimits, deliver, find_undelivered
 from engine.sinks.postgres import PostgresTarget
 from engine.sinks.target import SinkColumn, SinkSpec, SinkTarget, Written
 
@@ -118,12 +118,23 @@ def open_sink(manifest: Manifest, target: Target, sink: Sink, until: int | None 
         place.close()
 
 
+def waiting_text(manifest: Manifest, target: Target, sink: Sink) -> str:
+    """Return how much waits for a sink, in words, or why that is not known."""
+    try:
+        with open_sink(manifest, target, sink) as opened:
+            undelivered = find_undelivered(opened.spec, opened.table, opened.target.position(), from_now=sink.from_now)
+            rows = sum(opened.table.rows_added(commit) for commit in undelivered.commits)
+    except EngineError as error:
+        return f"unknown: {error.diagnostics[0].message}"
+    if not undelivered.commits:
+        return "nothing waits"
+    number = len(undelivered.commits)
+    return f"{number:,} commit{'s' * (number != 1)} with {rows:,} added row{'s' * (rows != 1)} wait"
+
+
 def _spec(manifest: Manifest, target: Target, sink: Sink, model: Model, table: CommittedTable) -> SinkSpec:
     columns_by_name = {column.name.lower(): column for column in table.columns}
-    hidden = {name.lower() for name in hidden_columns(model, columns_by_name, personal_columns(manifest))}
-    out = {name.lower() for name in sink.exclude}
-    sink_columns = [name.lower() for name in sink.columns] or [name for name in columns_by_name if name not in hidden]
-    sink_columns = [name for name in sink_columns if name not in out]
+    sink_columns = delivered_columns(manifest, model, sink, columns_by_name)
     key = [name.lower() for name in sink.key]
     if absent := [name for name in (*sink_columns, *key) if name not in columns_by_name]:
         message = f"the table of '{model.name}' has no column '{absent[0]}' of the sink '{sink.name}'"

@@ -159,3 +159,32 @@ def test_what_failed_is_delivered_by_a_retry(project: Project) -> None:
     project.server.execute(hint[hint.index("CREATE") : hint.index(";")])
     assert lab.run("retry").code == 0
     assert len(project.rows("merged")) == 1
+
+
+@pytest.mark.slow
+def test_an_edit_that_changes_delivered_columns_is_rejected_until_it_is_accepted(project: Project) -> None:
+    lab = project.lab
+    query = "select id, {kind}, amount from (select 1 as id, 'open' as kind, 2.5D as amount)"
+    lab.model("paid", TABLE + query.format(kind="kind"))
+    project.sinks({"name": "crm", "from": "paid", "key": "id"})
+    lab.build("-s", "paid")
+    plan = lab.run("plan", "--output", "text").out
+    assert f"sink crm (crm: {project.schema}.crm): 1 commit with 1 added row wait" in plan
+    record = json.loads(lab.run("plan", "--output", "json").out.splitlines()[-1])
+    assert (record["name"], record["action"], record["waiting"]) == ("crm", "deliver", "1 commit with 1 added row wait")
+    lab.build()
+    assert "nothing waits" in lab.run("plan", "--output", "text").out
+    lab.model("paid", TABLE + query.format(kind="cast(length(kind) as int) as kind").replace(", amount from", " from"))
+    rejected = lab.run("plan", "--output", "text")
+    assert rejected.code == 1
+    for text in ("drops the column 'amount'", "changes the column 'kind' from string to int", "--accept sink-schema"):
+        assert text in rejected.out + rejected.err
+    assert lab.run("build").codes()[0] == "sink-schema"
+    assert project.rows("crm") == [(1, "open", 2.5)]
+    project.sinks({"name": "crm", "from": "paid", "key": "id", "columns": ["id"]})
+    assert lab.run("plan").code == 0
+    project.sinks({"name": "crm", "from": "paid", "key": "id"})
+    project.server.execute(f"DROP TABLE {project.schema}.crm")
+    lab.build("--accept", "sink-schema")
+    assert project.rows("crm") == [(1, 4)]
+    assert lab.run("plan").code == 0

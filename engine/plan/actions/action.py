@@ -70,7 +70,7 @@ class PlanOptions:
 
     Attributes:
         reset: where the sources of the selected streams begin, each with a new checkpoint; None: they resume.
-        accept: consequences that are accepted: `downstream-stops`, `files-gone`.
+        accept: consequences that are accepted: `downstream-stops`, `files-gone`, `sink-schema`.
         empty: tables that do not exist are made without rows, and those that do are left as they are.
     """
 

@@ -116,6 +116,7 @@ def _model_action(
         refusals += _upstream_faults(manifest, model, kind, deployed, options, before)
     if not refusals:
         refusals += _column_faults(manifest, model, kind, deployed, comparison, before)
+    refusals += _sink_faults(manifest, model, deployed_model, comparison, options)
     notes = comparison.reasons if kind is not ActionKind.REFRESH and comparison.change in _NOTED else ()
     if kind is ActionKind.RESUME and deployed_model.writer is not None:
         notes += setting_changes.state_store_notes(model, deployed_model.writer.frozen)
@@ -202,6 +203,17 @@ def _upstream_faults(
     elif kind is ActionKind.RESET and options.reset is not None:
         begin = {"at": options.reset.at}
     return upstream_faults(manifest, model, deployed, before, begin)
+
+
+def _sink_faults(
+    manifest: Manifest, model: Model, deployed_model: DeployedModel, comparison: Comparison, options: PlanOptions
+) -> Iterable[Diagnostic]:
+    if comparison.change is Change.UNCHANGED and not deployed_model.columns_renamed:
+        return ()
+    # Types are read, which only edited models need.
+    from engine.plan.actions.sink_checks import sink_faults
+
+    return sink_faults(manifest, model, deployed_model, options.accept)
 
 
 def _column_faults(

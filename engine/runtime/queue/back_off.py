@@ -18,7 +18,7 @@ _NEEDS_EDIT: Final = frozenset({
     "source-path", "table-schema", "table-replaced", "table-rolled-back", "table-missing", "name-taken",
     "checkpoint-lost", "checkpoint-damaged", "state-missing", "state-copied", "state-unreadable",
     "upstream-replaced", "upstream-rewritten", "upstream-history", "file-missing", "file-changed", "not-supported",
-    "materialization-changed", "full-refresh-protected", "reset-position", "build-rejected",
+    "materialization-changed", "full-refresh-protected", "reset-position", "build-rejected", "sink-schema",
 })  # fmt: skip
 
 
