@@ -188,3 +188,55 @@ def test_an_edit_that_changes_delivered_columns_is_rejected_until_it_is_accepted
     lab.build("--accept", "sink-schema")
     assert project.rows("crm") == [(1, 4)]
     assert lab.run("plan").code == 0
+
+
+@pytest.mark.slow
+def test_maintenance_keeps_the_snapshots_that_a_sink_has_not_delivered(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lab = project.lab
+    properties = 'table_properties: {history.expire.min-snapshots-to-keep: "1"}\n'
+    query = "select id from {{ source('shop', 'events') }}\n"
+    lab.model("appended", f"/*---\nstreams: [shop.events]\n{properties}---*/\n{query}")
+    project.sinks({"name": "out", "from": "appended"})
+    expire = ("maintain", "-s", "appended", "--older-than", "0 seconds")
+
+    def commits(first: int) -> None:
+        for number in (first, first + 1):
+            lab.land(str(number), [event(number, number)])
+            lab.build("-s", "appended")
+
+    def snapshots() -> list[int]:
+        """Oldest first."""
+        table = lab.table("appended")
+        assert table is not None
+        return [snapshot.id for snapshot in reversed(table.history)]
+
+    commits(1)
+    lab.build("-s", "sink:out")
+    commits(3)
+    first, *needed = snapshots()
+    kept = lab.run(*expire)
+    assert kept.code == 0, kept.err
+    assert '"kept_for": ["sink out"]' in kept.out
+    # The first commit goes; the delivered one and the two after it stay.
+    assert first not in snapshots()
+    assert set(needed) <= set(snapshots())
+    lab.build("-s", "sink:out")
+    assert project.rows("out") == [(1,), (2,), (3,), (4,)]
+    commits(5)
+    # A database that does not answer may be anywhere in the last seven days.
+    with monkeypatch.context() as patch:
+        patch.setenv("ENGINE_SECRET_CRM", "wrong")
+        needed = snapshots()
+        assert lab.run(*expire).code == 0
+        assert set(needed) <= set(snapshots())
+    lab.build("-s", "sink:out")
+    assert [row[0] for row in project.rows("out")] == [1, 2, 3, 4, 5, 6]
+    # After seven days the sink is on its own.
+    lab.land("7", [event(7, 7)])
+    lab.build("-s", "appended")
+    needed = snapshots()
+    monkeypatch.setattr("engine.runtime.lifecycle.expire_snapshots._SINK_RETAIN_MS", 0)
+    assert lab.run(*expire).code == 0
+    assert not set(needed[:-1]) & set(snapshots())
