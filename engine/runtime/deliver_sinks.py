@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 from engine.compile import Manifest, Model, Sink, Target
 from engine.compile.nodes.delivered_columns import delivered_columns
@@ -110,12 +111,23 @@ def open_sink(manifest: Manifest, target: Target, sink: Sink, until: int | None 
         message = f"the table of the sink '{sink.name}' does not exist: {model.relation}"
         raise StateError("sink-unpublished", message, f"Build it: engine build -s {model.name}.")
     spec = _spec(manifest, target, sink, model, table)
-    settings = target.connections[sink.connection]()
-    place = PostgresTarget(spec, sink.connection, settings, sink.table)
+    place = _sink_target(spec, sink, target.connections[sink.connection]())
     try:
         yield OpenSink(sink, spec, table, place)
     finally:
         place.close()
+
+
+def _sink_target(spec: SinkSpec, sink: Sink, settings: Mapping[str, Any]) -> SinkTarget:
+    if not sink.topic:
+        return PostgresTarget(spec, sink.connection, settings, sink.table)
+    from engine.sinks.kafka import KafkaTarget
+    from engine.sources.kafka.connection import read_connection
+    from engine.sources.kafka.native_client import client_settings
+
+    connection = read_connection(sink.connection, settings)
+    client = client_settings(connection.addresses, settings.get("security") or {}, lambda _: None)
+    return KafkaTarget(spec, sink.connection, client, sink.topic)
 
 
 def waiting_text(manifest: Manifest, target: Target, sink: Sink) -> str:
