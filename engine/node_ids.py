@@ -13,6 +13,7 @@ _NOT_WORD = re.compile(r"\W+")
 _TEST = "test."
 # Tests that have turns of their own under `engine start`; the rest is the id of the model or source that they test.
 TESTS = "tests."
+SINK = "sink."
 
 
 def data_test_name(*parts: str | None) -> str:
@@ -30,10 +31,12 @@ def rest_of(node_id: str) -> str:
 
 
 def shown_name(node_id: str) -> str:
-    """Return the display name of a node: a data test without its hash, `tests of NAME` for the tests of a node."""
+    """Return the display name of a node: a data test without its hash, `tests of NAME`, `sink NAME`."""
     kind, _, name = node_id.partition(".")
     if f"{kind}." == TESTS:
         return f"tests of {shown_name(name)}"
+    if f"{kind}." == SINK:
+        return f"sink {name}"
     return name.partition(".")[0] if f"{kind}." == _TEST else name
 
 

@@ -20,7 +20,8 @@ from xdist.scheduler import LoadScopeScheduling
 _SHARED = {
     "kafka": (
         "tests/kafka/", "tests/example/test_kafka.py", "tests/fault_injection/test_matrix.py",
-        "tests/histories/test_topic.py", "tests/runtime/test_freshness.py", "tests/sources/test_avro_decode.py",
+        "tests/histories/test_topic.py", "tests/runtime/test_freshness.py", "tests/sinks/test_kafka_delivery.py",
+        "tests/sources/test_avro_decode.py",
         "tests/sources/test_avro_kafka.py", "tests/sources/test_examples.py", "tests/sources/test_inspect.py",
         "tests/sources/test_registry.py", "tests/sources/test_upstream_columns.py",
     ),

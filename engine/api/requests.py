@@ -59,7 +59,8 @@ class RebuildOptions(TypedDict, total=False):
 
     Attributes:
         full_refresh: the selected models are rebuilt from their first row.
-        accept: consequences of a full refresh that are accepted: `downstream-stops`, `files-gone`.
+        accept: consequences that are accepted: of a full refresh `downstream-stops` and `files-gone`, of an edit
+            `sink-schema`.
         reset_checkpoint: `now`, `earliest`, `open-windows` or a time (UTC): where the sources of the selected streams
             begin, each with a new checkpoint over the rows that are there.
         empty: tables that do not exist are made with their columns and without rows; data tests are left out.

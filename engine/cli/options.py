@@ -121,8 +121,8 @@ def plan_options(command: Command) -> Command:
             "--accept",
             env="ACCEPT",
             multiple=True,
-            type=click.Choice(["downstream-stops", "files-gone"]),
-            help="Accept this consequence of a full refresh.",
+            type=click.Choice(["downstream-stops", "files-gone", "sink-schema"]),
+            help="Accept this consequence of a full refresh, or of an edit for consumers of a sink.",
         ),
         _option(
             "--reset-checkpoint",

@@ -50,7 +50,7 @@ _BY_PAGE = {
     """,
     "sinks": """
         sink-unreachable sink-table sink-key sink-failed sink-fenced sink-position sink-history sink-rows-changed
-        sink-unpublished sink-personal
+        sink-unpublished sink-personal sink-schema
     """,
     "sources": """
         source-folder-missing source-path source-unreadable source-table source-columns unknown-columns

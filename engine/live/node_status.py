@@ -17,12 +17,13 @@ from engine.events import (
     NodeStateChanged,
     NodeTurnFinished,
     NodeTurnStarted,
+    SinkFinished,
     Status,
 )
 from engine.live.lag import Lag, is_behind, seconds_unread
 from engine.live.progress import DueAt, Progress
 from engine.live.turn_history import seconds_of
-from engine.node_ids import TESTS, shown_name
+from engine.node_ids import SINK, TESTS, shown_name
 from engine.times import SECONDS
 
 if TYPE_CHECKING:
@@ -234,6 +235,13 @@ class NodeStatus:
             self._rows(event, at)
             self.last_commit = at
 
+    def delivery(self, event: SinkFinished, at: float) -> None:
+        self.kind, self.relation = "sink", event.place
+        if event.status is Status.SUCCESS:
+            self.rows_out += event.rows_out
+            self.rate.add(event.rows_out, at)
+            self.last_commit = at
+
     def change(self, event: NodeStateChanged, at: float) -> None:
         if self.state is not event.state:
             self.since = at
@@ -283,12 +291,9 @@ class NodeStatus:
         if self.lag:
             idle = self.progress.idle_seconds(at, rule.due_at, is_known=is_known, on_schedule=rule.on_schedule)
         if idle >= rule.after:
-            problem = (
-                "there is unread input, and nothing was read"
-                if is_known
-                else "a run is in progress, and nothing was read"
-            )
-            return f"{problem} for {round(idle)} s"
+            verb = "delivered" if self.node.startswith(SINK) else "read"
+            problem = "there is unread input" if is_known else "a run is in progress"
+            return f"{problem}, and nothing was {verb} for {round(idle)} s"
         if self.progress.is_expected and self.ahead_since is not None and at - self.ahead_since >= rule.after:
             return f"rows are discarded as late: the watermark {self.watermark} is more than a day ahead of the clock"
         return ""

@@ -26,6 +26,7 @@ from engine.events import (
     NodeTurnStarted,
     ProjectReloaded,
     SessionClosed,
+    SinkFinished,
     Status,
     TestFinished,
 )
@@ -33,6 +34,7 @@ from engine.live.lag import Lag
 from engine.live.node_status import Health, NodeStatus, StallRule
 from engine.live.status_record import VERSION, NodeRecord, StatusRecord
 from engine.live.turn_history import seconds_of
+from engine.node_ids import SINK
 
 STALLED_AFTER = 300.0
 # When a node counts as stalled, by its id.
@@ -136,14 +138,21 @@ class LiveStatus:
                 self._status_of(event.node).relation = event.relation
             case BatchCommitted():
                 self._status_of(event.node).batch(event, at)
-            case ModelFinished():
-                self._status_of(event.node).model(event, seconds_of(event.at) if event.at else at)
+            case ModelFinished() | SinkFinished():
+                self._finished(event, seconds_of(event.at) if event.at else at)
             case TestFinished():
                 self._test(event)
             case NodeStateChanged() | NodeTurnStarted() | NodeTurnFinished():
                 self._turn(event)
             case _:
                 pass
+
+    def _finished(self, event: ModelFinished | SinkFinished, at: float) -> None:
+        status = self._status_of(event.node)
+        if isinstance(event, SinkFinished):
+            status.delivery(event, at)
+        else:
+            status.model(event, at)
 
     def _stop(self, event: LiveStopped) -> None:
         self._stopped = event
@@ -214,7 +223,7 @@ class LiveStatus:
         with self._lock:
             now = self._now(at)
             nodes = [self._node(status, now) for status in self.nodes.values()]
-            models = [node for node in nodes if node["tests_of"] is None]
+            models = [node for node in nodes if node["tests_of"] is None and not node["node"].startswith(SINK)]
             started, stopped, reloaded = self._started, self._stopped, self._reloaded
             return {
                 "version": VERSION,

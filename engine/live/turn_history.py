@@ -19,7 +19,15 @@ from pathlib import Path
 from typing import Any
 
 from engine import local_paths
-from engine.events import BatchCommitted, Event, ModelFinished, NodeStateChanged, NodeTurnFinished, NodeTurnStarted
+from engine.events import (
+    BatchCommitted,
+    Event,
+    ModelFinished,
+    NodeStateChanged,
+    NodeTurnFinished,
+    NodeTurnStarted,
+    SinkFinished,
+)
 from engine.live import open_alerts
 from engine.live.own_records import sealed, verified
 from engine.target_folder import TargetFolder
@@ -138,6 +146,8 @@ class TurnHistory:
                 self._batch(event)
             case ModelFinished():
                 self._model(event)
+            case SinkFinished():
+                self._delivery(event)
             case NodeTurnFinished():
                 self._finished(event)
             case NodeStateChanged():
@@ -192,6 +202,11 @@ class TurnHistory:
         if event.rows_out:
             numbers = (event.rows_in, event.rows_out, event.late, bad, 1, event.seconds)
             self._count(event.node, seconds_of(event.at), (*numbers, 0))
+
+    def _delivery(self, event: SinkFinished) -> None:
+        if (turn := self._running.get(event.node)) is not None and event.rows_out:
+            turn.rows_out = event.rows_out
+            self._count(event.node, seconds_of(event.at), (0, event.rows_out, 0, 0, 1, event.seconds, 0))
 
     def _count(self, node: str, at: float, numbers: Sequence[float], levels: Sequence[float] = (0, 0)) -> None:
         """Add numbers to those of the minute; of levels the last one counts."""

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 from engine.compile import Manifest, Model, Sink, Target
-from engine.compile.nodes.personal_data import hidden_columns, personal_columns
+from engine.compile.nodes.delivered_columns import delivered_columns
 from engine.errors import Diagnostic, EngineError, ProjectError, StateError
 from engine.events import Diagnosed, Emit, RunResults, SinkFinished, Status, now
 from engine.lake.changes.committed_rows import CommittedTable, committed_table
 from engine.lake.lake_reader import Lake
-from engine.sinks.delivery import deliver
+from engine.sinks.delivery import Delivered, DeliveryLimits, deliver, find_undelivered
 from engine.sinks.postgres import PostgresTarget
 from engine.sinks.target import SinkColumn, SinkSpec, SinkTarget, Written
 
@@ -38,31 +39,52 @@ def deliver_sinks(
         sink = manifest.nodes[node]
         if not isinstance(sink, Sink):
             raise TypeError(node)
-        begin, written, message = time.monotonic(), Written(), _obstacle(manifest, sink, unfit)
-        status = Status.SKIPPED if message else Status.SUCCESS
-        if not message:
-            try:
-                with open_sink(manifest, target, sink) as opened:
-                    written = deliver(opened.spec, opened.table, opened.target, from_now=sink.from_now)
-            except EngineError as error:
-                diagnostics = [_of_sink(sink, one) for one in error.diagnostics]
-                for one in diagnostics:
-                    emit(Diagnosed(one))
-                status, message = Status.ERROR, diagnostics[0].message if diagnostics else ""
-            else:
-                status = Status.SUCCESS if written != Written() else Status.UNCHANGED
-        seconds = time.monotonic() - begin
-        emit(
-            SinkFinished(
-                node, index, len(run) + len(sinks), status, seconds, sink.place, written.upserted, written.deleted,
-                message, now(),
-            )
-        )  # fmt: skip
+        begin, total = time.monotonic(), len(run) + len(sinks)
+        if message := _obstacle(manifest, sink, unfit):
+            emit(SinkFinished(node, index, total, Status.SKIPPED, 0.0, sink.place, message=message, at=now()))
+            continue
+        try:
+            written = deliver_sink(manifest, target, sink).written
+        except EngineError as error:
+            diagnostics = sink_diagnostics(sink, error)
+            for one in diagnostics:
+                emit(Diagnosed(one))
+            emit(sink_finished(sink, begin, Written(), diagnostics[0].message, index, total))
+        else:
+            emit(sink_finished(sink, begin, written, "", index, total))
+
+
+def deliver_sink(
+    manifest: Manifest, target: Target, sink: Sink, until: int | None = None, limits: DeliveryLimits | None = None
+) -> Delivered:
+    """Deliver the rows of one sink, up to a snapshot of its table or all.
+
+    Raises:
+        EngineError: as `open_sink` and `deliver`.
+        DeliveryStoppedError: `limits.stop` was set.
+    """
+    with open_sink(manifest, target, sink, until) as opened:
+        return deliver(opened.spec, opened.table, opened.target, from_now=sink.from_now, limits=limits)
+
+
+def sink_finished(
+    sink: Sink, begin: float, written: Written, error: str = "", index: int = 1, total: int = 1
+) -> SinkFinished:
+    """Return the event of a delivery that began at a time of the monotonic clock."""
+    status = Status.ERROR if error else Status.SUCCESS if written != Written() else Status.UNCHANGED
+    return SinkFinished(
+        sink.id, index, total, status, time.monotonic() - begin, sink.place, written.upserted, written.deleted,
+        error, now(),
+    )  # fmt: skip
+
+
+def sink_diagnostics(sink: Sink, error: EngineError) -> list[Diagnostic]:
+    return [_of_sink(sink, one) for one in error.diagnostics]
 
 
 @contextmanager
-def open_sink(manifest: Manifest, target: Target, sink: Sink) -> Iterator[OpenSink]:
-    """Open the table of a sink and the place that it delivers to.
+def open_sink(manifest: Manifest, target: Target, sink: Sink, until: int | None = None) -> Iterator[OpenSink]:
+    """Open the table of a sink, up to a snapshot or all of it, and the place that it delivers to.
 
     Raises:
         StateError: `sink-unpublished`.
@@ -75,25 +97,47 @@ def open_sink(manifest: Manifest, target: Target, sink: Sink) -> Iterator[OpenSi
     if model.deferred_from is not None:
         message = f"the model '{model.name}' is read from another target, and the sink '{sink.name}' delivers its own"
         raise StateError("sink-unpublished", message, f"Build it here: engine build -s {model.name}.")
-    table = committed_table(Lake(target.catalog), model.relation.schema, model.relation.name)
+    table = committed_table(Lake(target.catalog), model.relation.schema, model.relation.name, until)
     if table is None:
         message = f"the table of the sink '{sink.name}' does not exist: {model.relation}"
         raise StateError("sink-unpublished", message, f"Build it: engine build -s {model.name}.")
     spec = _spec(manifest, target, sink, model, table)
-    settings = target.connections[sink.connection]()
-    place = PostgresTarget(spec, sink.connection, settings, sink.table)
+    place = _sink_target(spec, sink, target.connections[sink.connection]())
     try:
         yield OpenSink(sink, spec, table, place)
     finally:
         place.close()
 
 
+def _sink_target(spec: SinkSpec, sink: Sink, settings: Mapping[str, Any]) -> SinkTarget:
+    if not sink.topic:
+        return PostgresTarget(spec, sink.connection, settings, sink.table)
+    from engine.sinks.kafka import KafkaTarget
+    from engine.sources.connection import read_connection
+    from engine.sources.kafka.native_client import client_settings
+
+    connection = read_connection(sink.connection, settings)
+    client = client_settings(connection.addresses, settings.get("security") or {}, lambda _: None)
+    return KafkaTarget(spec, sink.connection, client, sink.topic)
+
+
+def waiting_text(manifest: Manifest, target: Target, sink: Sink) -> str:
+    """Return how much waits for a sink, in words, or why that is not known."""
+    try:
+        with open_sink(manifest, target, sink) as opened:
+            undelivered = find_undelivered(opened.spec, opened.table, opened.target.position(), from_now=sink.from_now)
+            rows = sum(opened.table.rows_added(commit) for commit in undelivered.commits)
+    except EngineError as error:
+        return f"unknown: {error.diagnostics[0].message}"
+    if not undelivered.commits:
+        return "nothing waits"
+    number = len(undelivered.commits)
+    return f"{number:,} commit{'s' * (number != 1)} with {rows:,} added row{'s' * (rows != 1)} wait"
+
+
 def _spec(manifest: Manifest, target: Target, sink: Sink, model: Model, table: CommittedTable) -> SinkSpec:
     columns_by_name = {column.name.lower(): column for column in table.columns}
-    hidden = {name.lower() for name in hidden_columns(model, columns_by_name, personal_columns(manifest))}
-    out = {name.lower() for name in sink.exclude}
-    sink_columns = [name.lower() for name in sink.columns] or [name for name in columns_by_name if name not in hidden]
-    sink_columns = [name for name in sink_columns if name not in out]
+    sink_columns = delivered_columns(manifest, model, sink, columns_by_name)
     key = [name.lower() for name in sink.key]
     if absent := [name for name in (*sink_columns, *key) if name not in columns_by_name]:
         message = f"the table of '{model.name}' has no column '{absent[0]}' of the sink '{sink.name}'"

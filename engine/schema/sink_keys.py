@@ -10,15 +10,18 @@ SINK_TO: Final = ConfigBlock(
     "sink_to",
     "'to' of a sink",
     "sinks: to",
-    "The table that gets the rows.",
+    "The table or topic that gets the rows.",
     (
         ConfigKey("connection", ValueForm.TEXT, REQUIRED, "Name of a connection of the target", "connection: crm"),
         ConfigKey(
             "table",
             ValueForm.TEXT,
-            REQUIRED,
+            "required for a database",
             "Table in the database, with its schema",
             "table: public.customers",
+        ),
+        ConfigKey(
+            "topic", ValueForm.TEXT, "required for Kafka", "Topic that gets a record per change", "topic: shop.orders"
         ),
     ),
 )
@@ -74,7 +77,7 @@ SINK: Final = ConfigBlock(
             "create",
             ValueForm.BOOLEAN,
             "`false`",
-            "Create the table at the first delivery if it does not exist",
+            "Create the table or topic at the first delivery if it does not exist",
             "create: true",
         ),
         ConfigKey("description", ValueForm.TEXT, NONE, "Text for people", "description: Read by the CRM."),

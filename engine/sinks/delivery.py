@@ -8,9 +8,11 @@ error: nothing says which is the newer.
 
 from __future__ import annotations
 
+import math
+import threading
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from engine import kill_points
 from engine.errors import StateError
@@ -39,10 +41,44 @@ class Pending:
     commits: tuple[Commit, ...]
 
 
-def deliver(spec: SinkSpec, table: CommittedTable, target: SinkTarget, *, from_now: bool) -> Written:
+class DeliveryStoppedError(Exception):
+    """The process ends: the open transaction was rolled back."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeliveryLimits:
+    """When a delivery ends early.
+
+    Attributes:
+        stop: ends it at once, within a transaction.
+        ends_at: by the monotonic clock; it ends after the transaction that is open then.
+    """
+
+    stop: threading.Event = field(default_factory=threading.Event)
+    ends_at: float = math.inf
+
+
+@dataclass(frozen=True, slots=True)
+class Delivered:
+    """What a delivery wrote, and the position that it reached; `more`: it ended before it had delivered all."""
+
+    written: Written
+    position: Position
+    more: bool = False
+
+
+def deliver(
+    spec: SinkSpec,
+    table: CommittedTable,
+    target: SinkTarget,
+    *,
+    from_now: bool,
+    limits: DeliveryLimits | None = None,
+) -> Delivered:
     """Deliver what was committed since the sink's position.
 
     Raises:
+        DeliveryStoppedError: `limits.stop` was set.
         StateError: `sink-position`, `sink-history`, `sink-rows-changed`: it cannot continue from there; `sink-fenced`.
         EngineError: what the table or the target raise.
     """
@@ -51,16 +87,17 @@ def deliver(spec: SinkSpec, table: CommittedTable, target: SinkTarget, *, from_n
     undelivered = find_undelivered(spec, table, stored_position, from_now=from_now)
     if stored_position is None:
         target.begin(undelivered.position)
+    limits = limits or DeliveryLimits()
     pieces, written, before = _pieces(spec, table, undelivered), Written(), stored_position or undelivered.position
     first = next(pieces, None)
-    while first is not None:
+    while first is not None and time.monotonic() < limits.ends_at:
         transaction = Transaction(before, iter(()), before)
         rest: list[_Piece] = []
-        transaction.changes = _changes(transaction, first, pieces, rest)
+        transaction.changes = _changes(transaction, first, pieces, rest, limits.stop)
         written = written.plus(target.deliver(transaction))
         kill_points.reach("sink committed", spec.name)
         before, first = transaction.after, rest[0] if rest else None
-    return written
+    return Delivered(written, before, more=first is not None)
 
 
 def find_undelivered(
@@ -104,7 +141,7 @@ def _resumed(spec: SinkSpec, table: CommittedTable, position: Position) -> Itera
 
 
 def _behind(spec: SinkSpec, table: CommittedTable, snapshot: int | None) -> Iterator[Commit]:
-    if table.current is None or table.current == snapshot:
+    if table.current is None or table.current == snapshot or table.is_past_end(snapshot):
         return
     if snapshot is None:
         yield from _all(spec, table, table.current)
@@ -154,10 +191,14 @@ def _ways(spec: SinkSpec) -> str:
     )
 
 
-def _changes(transaction: Transaction, first: _Piece, pieces: Iterator[_Piece], rest: list[_Piece]) -> Iterator[Change]:
+def _changes(
+    transaction: Transaction, first: _Piece, pieces: Iterator[_Piece], rest: list[_Piece], stop: threading.Event
+) -> Iterator[Change]:
     """The changes of one transaction, which ends behind enough rows or time; `rest` gets what follows."""
     begin, rows, piece = time.monotonic(), 0, first
     while True:
+        if stop.is_set():
+            raise DeliveryStoppedError
         transaction.after = piece.position
         if piece.change is not None:
             rows += piece.change.rows.num_rows

@@ -115,6 +115,11 @@ sinks:
   - {name: twice, from: b, to: {connection: crm, table: n}}
   - {name: other, from: b, to: {connection: crm, table: m}}
   - {name: topic, from: b, to: {connection: bus, topic: x, table: o}}
+  - {name: no_brokers, from: b, to: {connection: crm, topic: p}}
+  - {name: odd_topic, from: b, to: {connection: bus, topic: a/b}}
+  - {name: place, from: b, to: {connection: bus}}
+  - {name: shared, from: b, to: {connection: bus, topic: q}}
+  - {name: also, from: b, to: {connection: bus, topic: q}}
 """
     viewed = "/*---\nmaterialized: view\n---*/\nselect id from {{ ref('b') }}"
     found = findings(tmp_path, {**one(text), "models/viewed.sql": viewed})
@@ -136,8 +141,11 @@ sinks:
         "bad-value models/out.yml:15:68 'start' cannot be 'yesterday'",
         "duplicate-name models/out.yml:17:5 the sink 'twice' is defined twice",
         "duplicate-table models/out.yml:18:5 the sinks 'twice' and 'other' deliver to the same table m",
-        "connection-settings models/out.yml:19:45 the connection 'bus' has no 'uri' of a database",
-        "unknown-key models/out.yml:19:50 'to' of a sink has no key 'topic'",
+        "setting-conflict models/out.yml:19:50 'to' of the sink 'topic' has a table and a topic",
+        "connection-settings models/out.yml:20:50 the connection 'crm' has no 'bootstrap_servers' of Kafka",
+        "bad-name models/out.yml:21:61 'a/b' is not a topic",
+        "missing-key models/out.yml:22:32 'to' of the sink 'place' has no 'table'",
+        "duplicate-table models/out.yml:24:5 the sinks 'shared' and 'also' deliver to the same topic q",
     ])  # fmt: skip
     assert all(diagnostic.hint for diagnostic in found)
 

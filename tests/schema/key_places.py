@@ -359,6 +359,7 @@ REJECTED: dict[str, tuple[Any, str]] = {
     "exposure_file.sinks": ([SINK], "unknown-connection"),
     "sink.changes": ("upserts", "setting-needs"),
     "sink_to.connection": ("other", "unknown-connection"),
+    "sink_to.topic": ("shop.orders", "setting-conflict"),
     "source.name": ("other", "unknown-source"),
     "kafka.connection": ("other", "unknown-connection"),
     "watermark.column": ("other", "watermark-missing-column"),

@@ -85,7 +85,7 @@ class Delivery:
     def deliver(self) -> Written:
         target = self.target()
         try:
-            return deliver(self.spec, self.committed(), target, from_now=self.from_now)
+            return deliver(self.spec, self.committed(), target, from_now=self.from_now).written
         finally:
             target.close()
 

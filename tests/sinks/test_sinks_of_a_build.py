@@ -159,3 +159,84 @@ def test_what_failed_is_delivered_by_a_retry(project: Project) -> None:
     project.server.execute(hint[hint.index("CREATE") : hint.index(";")])
     assert lab.run("retry").code == 0
     assert len(project.rows("merged")) == 1
+
+
+@pytest.mark.slow
+def test_an_edit_that_changes_delivered_columns_is_rejected_until_it_is_accepted(project: Project) -> None:
+    lab = project.lab
+    query = "select id, {kind}, amount from (select 1 as id, 'open' as kind, 2.5D as amount)"
+    lab.model("paid", TABLE + query.format(kind="kind"))
+    project.sinks({"name": "crm", "from": "paid", "key": "id"})
+    lab.build("-s", "paid")
+    plan = lab.run("plan", "--output", "text").out
+    assert f"sink crm (crm: {project.schema}.crm): 1 commit with 1 added row wait" in plan
+    record = json.loads(lab.run("plan", "--output", "json").out.splitlines()[-1])
+    assert (record["name"], record["action"], record["waiting"]) == ("crm", "deliver", "1 commit with 1 added row wait")
+    lab.build()
+    assert "nothing waits" in lab.run("plan", "--output", "text").out
+    lab.model("paid", TABLE + query.format(kind="cast(length(kind) as int) as kind").replace(", amount from", " from"))
+    rejected = lab.run("plan", "--output", "text")
+    assert rejected.code == 1
+    for text in ("drops the column 'amount'", "changes the column 'kind' from string to int", "--accept sink-schema"):
+        assert text in rejected.out + rejected.err
+    assert lab.run("build").codes()[0] == "sink-schema"
+    assert project.rows("crm") == [(1, "open", 2.5)]
+    project.sinks({"name": "crm", "from": "paid", "key": "id", "columns": ["id"]})
+    assert lab.run("plan").code == 0
+    project.sinks({"name": "crm", "from": "paid", "key": "id"})
+    project.server.execute(f"DROP TABLE {project.schema}.crm")
+    lab.build("--accept", "sink-schema")
+    assert project.rows("crm") == [(1, 4)]
+    assert lab.run("plan").code == 0
+
+
+@pytest.mark.slow
+def test_maintenance_keeps_the_snapshots_that_a_sink_has_not_delivered(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lab = project.lab
+    properties = 'table_properties: {history.expire.min-snapshots-to-keep: "1"}\n'
+    query = "select id from {{ source('shop', 'events') }}\n"
+    lab.model("appended", f"/*---\nstreams: [shop.events]\n{properties}---*/\n{query}")
+    project.sinks({"name": "out", "from": "appended"})
+    expire = ("maintain", "-s", "appended", "--older-than", "0 seconds")
+
+    def commits(first: int) -> None:
+        for number in (first, first + 1):
+            lab.land(str(number), [event(number, number)])
+            lab.build("-s", "appended")
+
+    def snapshots() -> list[int]:
+        """Oldest first."""
+        table = lab.table("appended")
+        assert table is not None
+        return [snapshot.id for snapshot in reversed(table.history)]
+
+    commits(1)
+    lab.build("-s", "sink:out")
+    commits(3)
+    first, *needed = snapshots()
+    kept = lab.run(*expire)
+    assert kept.code == 0, kept.err
+    assert '"kept_for": ["sink out"]' in kept.out
+    # The first commit goes; the delivered one and the two after it stay.
+    assert first not in snapshots()
+    assert set(needed) <= set(snapshots())
+    lab.build("-s", "sink:out")
+    assert project.rows("out") == [(1,), (2,), (3,), (4,)]
+    commits(5)
+    # A database that does not answer may be anywhere in the last seven days.
+    with monkeypatch.context() as patch:
+        patch.setenv("ENGINE_SECRET_CRM", "wrong")
+        needed = snapshots()
+        assert lab.run(*expire).code == 0
+        assert set(needed) <= set(snapshots())
+    lab.build("-s", "sink:out")
+    assert [row[0] for row in project.rows("out")] == [1, 2, 3, 4, 5, 6]
+    # After seven days the sink is on its own.
+    lab.land("7", [event(7, 7)])
+    lab.build("-s", "appended")
+    needed = snapshots()
+    monkeypatch.setattr("engine.runtime.lifecycle.expire_snapshots._SINK_RETAIN_MS", 0)
+    assert lab.run(*expire).code == 0
+    assert not set(needed[:-1]) & set(snapshots())

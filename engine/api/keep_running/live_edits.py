@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from engine.api.requests import Selection, runnable
+from engine.api.requests import Selection, runnable, sinks_among
 from engine.errors import Diagnostic, EngineError
 
 if TYPE_CHECKING:
@@ -19,8 +19,8 @@ class ProjectEdit:
     """What an edit comes to.
 
     `rejected`: why some nodes, or all, continue as they were. `compiled`: the project to use from now on; None: the one
-    in use. `nodes` are kept running then; of these, `changed` have another definition, and `unused` continue with the
-    old one.
+    in use. `nodes` (models and tests) and `sinks` are kept running then; of these, `changed` have another definition,
+    and `unused` continue with the old one.
     """
 
     rejected: tuple[Diagnostic, ...]
@@ -28,6 +28,7 @@ class ProjectEdit:
     nodes: tuple[str, ...] = ()
     changed: tuple[str, ...] = ()
     unused: tuple[str, ...] = ()
+    sinks: tuple[str, ...] = ()
 
 
 def read_edit(project: Project, selection: Selection, current: Compiled | None) -> ProjectEdit:
@@ -42,11 +43,12 @@ def read_edit(project: Project, selection: Selection, current: Compiled | None) 
             return ProjectEdit(compiled.manifest.errors)
         choice = project.select(compiled.manifest, selection)
         nodes = runnable(compiled.manifest, choice.nodes, "build")
+        sinks = tuple(sinks_among(choice.nodes, "build"))
         compiled = project.defer(compiled, nodes, selection)
         changed = _changed(current, compiled, nodes)
         plan = project.decide(compiled, changed) if changed else None
         if plan is None or not plan.refusals:
-            return ProjectEdit((), compiled, tuple(nodes), changed)
+            return ProjectEdit((), compiled, tuple(nodes), (*changed, *_changed(current, compiled, sinks)), sinks=sinks)
         refusals = plan.refusals
         mixed = _with_current_nodes(
             current, compiled, {node for node, action in plan.actions.items() if action.refusals}
@@ -56,8 +58,9 @@ def read_edit(project: Project, selection: Selection, current: Compiled | None) 
         changed = _changed(current, mixed, nodes)
         if changed and (further_refusals := project.decide(mixed, changed).refusals):
             return ProjectEdit((*refusals, *further_refusals))
-        unused = tuple(node for node in nodes if mixed.manifest.nodes[node] != compiled.manifest.nodes[node])
-        return ProjectEdit(refusals, mixed, tuple(nodes), changed, unused)
+        unused = tuple(node for node in (*nodes, *sinks) if mixed.manifest.nodes[node] != compiled.manifest.nodes[node])
+        changed = (*changed, *_changed(current, mixed, sinks))
+        return ProjectEdit(refusals, mixed, tuple(nodes), changed, unused, sinks)
     except EngineError as error:
         return ProjectEdit(error.diagnostics)
 
@@ -73,7 +76,7 @@ def _with_current_nodes(current: Compiled | None, compiled: Compiled, refusals: 
         return None
     old, new = current.manifest, compiled.manifest
     unchanged = set(refusals)
-    for node in new.order:
+    for node in (*new.order, *(sink.id for sink in new.sinks)):
         if unchanged & set(new.parents(node)):
             unchanged.add(node)
     if any(node not in old.nodes for node in refusals):

@@ -11,7 +11,7 @@ import os
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -19,6 +19,7 @@ from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING
 
 from engine.api.keep_running.live_edits import read_edit
+from engine.api.keep_running.live_sinks import LiveSinks, current_snapshot, run_sink
 from engine.api.keep_running.live_turns import EndedTurn, Standby, TurnContext, maintain_turn, run_turn
 from engine.api.keep_running.source_polls import SourcePolls
 from engine.api.requests import THREADS, Selection
@@ -45,7 +46,8 @@ from engine.events import (
     Status,
     now,
 )
-from engine.node_ids import TESTS, shown_name
+from engine.live.lag import Lag
+from engine.node_ids import SINK, TESTS, shown_name
 from engine.plan.actions.action import ActionKind
 from engine.project.followed_files import FileFollower
 from engine.runtime.queue.live_nodes import LiveNode, live_nodes
@@ -109,6 +111,7 @@ class LiveProject:
     _stop_reported: bool = False
     _compiled: Compiled | None = None
     _nodes: list[str] = field(default_factory=list)
+    _live_sinks: LiveSinks = field(default_factory=LiveSinks)
     _polls: SourcePolls | None = None
     _session: WarmSession = field(init=False)
     _planned: bool = False
@@ -170,6 +173,10 @@ class LiveProject:
         self._newest_plan = event_count, plan
         return plan
 
+    def sink_lags(self) -> Mapping[str, tuple[Lag, ...]]:
+        """Return what sinks have not delivered, read again if something has happened since, or after a minute."""
+        return self._live_sinks.lags(self._compiled, self._event_count) if self._compiled is not None else {}
+
     @property
     def compiled(self) -> Compiled | None:
         return self._compiled
@@ -185,13 +192,13 @@ class LiveProject:
 
     # The thread that decides.
 
-    def follow(self, compiled: Compiled, nodes: Sequence[str]) -> None:
-        """Keep some nodes of the compiled project up to date until `stop`; the caller holds the session (`alone`).
+    def follow(self, compiled: Compiled, nodes: Sequence[str], sinks: Sequence[str] = ()) -> None:
+        """Keep some nodes and sinks of the compiled project up to date until `stop`; the caller holds the session.
 
         Raises:
             EngineError: a catalog cannot be read at the start.
         """
-        self._use(compiled, nodes, ())
+        self._use(compiled, nodes, sinks, ())
         follower = FileFollower(self.project.root, compiled.project.paths)
         self.emit(LiveStarted(self.run_id, compiled.target.name, self.nodes, os.getpid(), now()))
         self._plan(first=True)
@@ -295,6 +302,8 @@ class LiveProject:
         if self._compiled is None:
             return
         try:
+            # Tests that a plan finds passed have passed on what the table was before.
+            tested = {model: current_snapshot(self._compiled, model) for model in self._live_sinks.tested_models}
             plan = self.project.decide(self._compiled, self._nodes)
         except EngineError as error:
             if first:
@@ -307,8 +316,27 @@ class LiveProject:
             actions = [action for node in entry.node.run if (action := plan.actions.get(node)) is not None]
             if any(action.refusals for action in actions):
                 self._reject(entry, actions)
+            elif entry.node.id.startswith(SINK):
+                self._schedule_sink(entry)
             else:
                 self._schedule_work(entry, actions)
+                model = entry.node.id.removeprefix(TESTS)
+                if model in tested and all(action.unchanged for action in actions):
+                    self._live_sinks.note_tested(model, tested[model])
+
+    def _schedule_sink(self, entry: Entry) -> None:
+        """Have a sink run that has not run yet, or whose table another process has changed."""
+        if self._compiled is None:
+            raise TypeError
+        sink = self._live_sinks.sinks[entry.node.id]
+        model = self.queue.entries.get(sink.model)
+        if model is not None and model.standby is not None:
+            # The process that writes the table delivers it, too.
+            return
+        if entry.succeeded is None:
+            self.queue.mark_due(sink.id, "first turn", time.time())
+        elif self._live_sinks.lag(self._compiled, sink).count:
+            self.queue.mark_due(sink.id, f"{shown_name(sink.model)} committed", time.time())
 
     def _schedule_work(self, entry: Entry, actions: Sequence[Action]) -> None:
         """Have a node run that the plan finds work for; the first plan also decides what has been built before.
@@ -341,15 +369,16 @@ class LiveProject:
         for finding in errors:
             self.emit(Diagnosed(finding))
         if edit.compiled is not None:
-            self._use(edit.compiled, edit.nodes, edit.changed)
+            self._use(edit.compiled, edit.nodes, edit.sinks, edit.changed)
         rejected = (errors[0].message if errors else "rejected") if edit.rejected else ""
         self.emit(ProjectReloaded(files, edit.changed, rejected, now(), self.nodes, edit.unused))
 
-    def _use(self, compiled: Compiled, nodes: Sequence[str], changed: Sequence[str]) -> None:
+    def _use(self, compiled: Compiled, nodes: Sequence[str], sinks: Sequence[str], changed: Sequence[str]) -> None:
         manifest = compiled.manifest
-        live_nodes_by_id = live_nodes(manifest, nodes)
+        live_nodes_by_id = live_nodes(manifest, nodes, sinks)
         due = {node.id for node in live_nodes_by_id.values() if set(node.run) & set(changed)}
         self._compiled, self._nodes = compiled, list(nodes)
+        self._live_sinks.use(manifest, live_nodes_by_id)
         # The newest plan is of other nodes.
         self._event_count += 1
         self.queue.replace(live_nodes_by_id, due, time.time())
@@ -403,10 +432,23 @@ class LiveProject:
         begin = time.monotonic()
         ended = EndedTurn(node.id, Status.ERROR, begin, message="internal error")
         try:
-            ended = run_turn(self._turn_context(), compiled, node, self._nodes, standby)
+            if node.id.startswith(SINK):
+                ended = run_sink(self._turn_context(), compiled, node, self._live_sinks)
+            else:
+                ended = self._run_model(compiled, node, standby)
         finally:
             # Whatever happened to a turn: one that has not ended would keep its node and a worker indefinitely.
             self._inbox.put(lambda: self._ended(ended, number))
+
+    def _run_model(self, compiled: Compiled, node: LiveNode, standby: Standby | None) -> EndedTurn:
+        """Run a model or the tests of one, which pass on what the table is when they begin."""
+        model = node.id.removeprefix(TESTS)
+        has_sinks = node.id != model and model in self._live_sinks.tested_models
+        snapshot = current_snapshot(compiled, model) if has_sinks else None
+        ended = run_turn(self._turn_context(), compiled, node, self._nodes, standby)
+        if has_sinks and not ended.status.failed and ended.message != INTERRUPTED:
+            self._live_sinks.note_tested(model, snapshot)
+        return ended
 
     def _maintain_table(self, compiled: Compiled, node: str) -> None:
         begin = time.monotonic()
@@ -436,6 +478,8 @@ class LiveProject:
             self.queue.fail(ended.node, moment, ended.message, heals=may_recover(ended.findings))
         else:
             self.queue.succeed(ended.node, moment, more=ended.more)
+            if ended.node.startswith(TESTS) and ended.message != INTERRUPTED:
+                self.queue.trigger(ended.node, f"{shown_name(ended.node)} passed", moment)
         if ended.committed:
             self._committed(ended.node)
 

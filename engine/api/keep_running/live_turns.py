@@ -195,7 +195,7 @@ def run_turn(
         return observed.failed(error.diagnostics)
     except Exception as error:  # noqa: BLE001 - it ends this turn; the others run
         _log.error("run of %s", node.id, exc_info=error)
-        return observed.failed((_internal(error),))
+        return observed.failed((internal_error(error),))
     return observed.ended_with(results)
 
 
@@ -227,7 +227,7 @@ def maintain_turn(context: TurnContext, compiled: Compiled, node: str, within: S
         return error.diagnostics[0].message, True
     except Exception as error:  # noqa: BLE001 - as for a turn
         _log.error("maintenance of %s", node, exc_info=error)
-        return _internal(error).message, True
+        return internal_error(error).message, True
     return "; ".join(filter(None, map(_summary, maintained))), any(one.error for one in maintained)
 
 
@@ -244,7 +244,7 @@ def _summary(maintained: Cared) -> str:
     return f"{maintained.table}: {text}" if text else ""
 
 
-def _internal(error: Exception) -> Diagnostic:
+def internal_error(error: Exception) -> Diagnostic:
     message = scrub(f"internal error: {type(error).__name__}: {error_text(error).partition(chr(10))[0]}")
     return Diagnostic("internal-error", message, "The trace is in target/logs/engine.log.", Level.ERROR)
 

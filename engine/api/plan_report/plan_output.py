@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from engine.api.deferral import deferred_inputs
 from engine.api.plan_report.durations import seconds_text
 from engine.characters import one_line
-from engine.compile import Manifest, Model, UnitTest
+from engine.compile import Manifest, Model, Sink, UnitTest
 from engine.compile.artifacts.dbt_manifest import unique_id
 from engine.compile.nodes.fingerprint import published_facts
 
@@ -80,6 +80,20 @@ def plan_lines(
         yield ", ".join(
             f"{number} {word}{'s' if 'test' in word and number > 1 else ''}" for word, number in counts.items()
         ) + (f"; about {seconds_text(total)}" if total is not None else "")
+
+
+def sink_lines(manifest: Manifest, waiting: Mapping[str, str]) -> Iterator[str]:
+    """Return a line per sink with what waits for it; `waiting`: that, in words, by id of a sink."""
+    for id_, text in waiting.items():
+        if isinstance(sink := manifest.nodes[id_], Sink):
+            yield one_line(f"sink {sink.name} ({sink.place}): {text}")
+
+
+def sink_record(manifest: Manifest, id_: str, waiting: str) -> dict[str, Any]:
+    sink = manifest.nodes[id_]
+    place = sink.place if isinstance(sink, Sink) else ""
+    return {"unique_id": unique_id(id_, manifest.project), "name": sink.name, "action": "deliver", "place": place,
+            "waiting": waiting}  # fmt: skip
 
 
 def plan_details(manifest: Manifest, action: Action) -> Iterator[str]:

@@ -10,16 +10,16 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from engine.api import RebuildOptions, Selection, runnable
+from engine.api import RebuildOptions, Selection, runnable, sinks_among
 from engine.api.plan_report.durations import total_seconds
 from engine.api.plan_report.plan_markdown import NO_UNPLANNED, UnplannedChanges, plan_markdown, removed_record
-from engine.api.plan_report.plan_output import plan_lines, plan_record, plan_summary, plan_word
+from engine.api.plan_report.plan_output import plan_lines, plan_record, plan_summary, plan_word, sink_lines, sink_record
 from engine.api.plan_report.plan_tree import TreeLine, TreeOptions, plan_tree
 from engine.characters import one_line
 from engine.cli.command_setup import CommandSettings, Warnings, compile_and_report, select_and_report
 from engine.cli.console.live_area import is_unicode
 from engine.cli.console.safe_output import Part, Styled, json_text, write
-from engine.compile import Manifest, Model
+from engine.compile import Compiled, Manifest, Model, Sink
 from engine.errors import Diagnostic, UsageError
 
 if TYPE_CHECKING:
@@ -121,7 +121,8 @@ def _plan_and_print(
         plan = settings.project.decide(result, nodes, **options)
         settings.out.diagnostics(unfinished_rebuilds(manifest, result.target, settings.project.root))
     seconds_by_node = {} if output.no_catalog else settings.project.expected_seconds(result, plan)
-    _print(manifest, plan, output, result.target.name, seconds_by_node, unplanned)
+    waiting = {} if output.no_catalog else _waiting_rows(result, sinks_among(selected_nodes, "build"))
+    _print(manifest, plan, output, result.target.name, seconds_by_node, unplanned, waiting)
     rejection = refused_build(manifest, plan)
     errors = [
         *(rejection.diagnostics if rejection is not None else ()),
@@ -129,6 +130,16 @@ def _plan_and_print(
     ]
     settings.out.diagnostics(errors)
     return not errors
+
+
+def _waiting_rows(result: Compiled, sinks: Sequence[str]) -> dict[str, str]:
+    """What waits for some sinks now, in words, by id."""
+    if not sinks:
+        return {}
+    from engine.runtime.deliver_sinks import waiting_text
+
+    nodes = {id_: node for id_ in sinks if isinstance(node := result.manifest.nodes[id_], Sink)}
+    return {id_: waiting_text(result.manifest, result.target, node) for id_, node in nodes.items()}
 
 
 def _plan_against_manifest(
@@ -168,25 +179,29 @@ def _print(
     target: str,
     seconds_by_node: Mapping[str, float],
     unplanned: UnplannedChanges,
+    waiting: Mapping[str, str],
 ) -> None:
     total = total_seconds(manifest, seconds_by_node)
     if output.form_or_default == "markdown":
         write(plan_markdown(manifest, plan, target, diff=output.diff, unplanned=unplanned, total=total), end="")
+        write("".join(f"\n* {line}" for line in sink_lines(manifest, waiting)), end="\n" if waiting else "")
     elif output.form_or_default == "json":
         for action in plan.actions.values():
             write(json_text(plan_record(manifest, action, diff=output.diff, seconds_by_node=seconds_by_node)))
         for name in unplanned.removed:
             write(json_text(removed_record(manifest, name)))
+        for id_, text in waiting.items():
+            write(json_text(sink_record(manifest, id_, text)))
     elif output.form_or_default == "tree":
         write(Styled(f"Plan for {one_line(target)}: {plan_summary(manifest, plan, total)}", "", bold=True))
         write_tree(plan_tree(manifest, plan, TreeOptions(output.diff, output.unchanged, seconds_by_node)))
-        for line in unplanned.lines():
+        for line in (*unplanned.lines(), *sink_lines(manifest, waiting)):
             write(one_line(line))
     else:
         _print_lines(
             plan_lines(manifest, plan, diff=output.diff, seconds_by_node=seconds_by_node, total=total), diff=output.diff
         )
-        for line in unplanned.lines():
+        for line in (*unplanned.lines(), *sink_lines(manifest, waiting)):
             write(one_line(line))
 
 

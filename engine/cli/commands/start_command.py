@@ -24,15 +24,15 @@ from engine.cli.command_setup import (
     select_and_report,
 )
 from engine.cli.console.live_area import AREA
-from engine.compile import Compiled, DataTest, Manifest, Target, UnitTest
+from engine.compile import Compiled, DataTest, Target, UnitTest
 from engine.compile.artifacts.write_artifacts import write_artifacts
 from engine.control import ControlServer, ask, socket_path
-from engine.errors import Diagnostic, Level, StateError, UsageError
+from engine.errors import StateError, UsageError
 from engine.events import Event, ProjectReloaded, Step, StepStarted
 from engine.live.lag import LagReader
 from engine.live.observer import Observer, observing
 from engine.live.stall_seconds import stall_rule
-from engine.node_ids import TESTS
+from engine.node_ids import SINK, TESTS
 from engine.spark.jvm import kill_all
 
 if TYPE_CHECKING:
@@ -55,9 +55,9 @@ def start_project(
         result = compile_and_report(settings, warnings=Warnings.SELECTED)
         selected_nodes = select_and_report(settings, result.manifest, selection, report_empty=False)
         nodes = runnable(result.manifest, selected_nodes, "build")
-        settings.out.diagnostics(_not_delivered(result.manifest, selected_nodes))
-        if not nodes:
-            settings.out.say("The selection has no models or tests; nothing to do")
+        sinks = sinks_among(selected_nodes, "build")
+        if not nodes and not sinks:
+            settings.out.say("The selection has no models, tests or sinks; nothing to do")
             return True
         check_supported(result.manifest, nodes)
         result = defer_and_report(settings, result, nodes, selection)
@@ -72,7 +72,10 @@ def start_project(
             observing(
                 settings.target_dir,
                 _owners(result),
-                lambda: lag_reader.lags(live.plan_now(), (live.compiled or result).target.place(settings.root)),
+                lambda: {
+                    **lag_reader.lags(live.plan_now(), (live.compiled or result).target.place(settings.root)),
+                    **live.sink_lags(),
+                },
                 (alerts.check,) if alerts is not None else (),
                 stall_rules=lambda node: stall_rule(live.compiled or result, node),
                 beat=lambda: live.beat,
@@ -90,7 +93,7 @@ def start_project(
                 observer.on_event(event)
 
             live.listeners = (on_event, settings.out.event)
-            live.follow(result, nodes)
+            live.follow(result, nodes, sinks)
     return True
 
 
@@ -121,16 +124,6 @@ def _bounded_end(live: LiveProject) -> Iterator[list[Observer]]:
 
     with bounded_end(live.stopping, leave):
         yield observers
-
-
-def _not_delivered(manifest: Manifest, nodes: Sequence[str]) -> Iterator[Diagnostic]:
-    """Warn of sinks, which only builds deliver."""
-    for node in sinks_among(nodes, "build"):
-        name = manifest.nodes[node].name
-        hint = f"Deliver it every minute, for example with cron: engine build -s sink:{name}."
-        yield Diagnostic(
-            "not-supported", f"'engine start' does not deliver the sink '{name}'", hint, Level.WARNING, name
-        )
 
 
 @contextmanager
@@ -212,10 +205,12 @@ def _handlers(live: LiveProject) -> Mapping[str, Callable[[Mapping[str, Any]], N
 def _nodes(live: LiveProject, names: Any) -> list[str]:
     """The ids of models by their names. Raises UsageError: one of them is not kept running."""
     nodes_by_name = {node.partition(".")[2]: node for node in live.nodes if node.startswith("model.")}
+    # A sink may have the name of a model.
+    nodes_by_name |= {f"sink:{node.removeprefix(SINK)}": node for node in live.nodes if node.startswith(SINK)}
     requested = [str(name) for name in names] if isinstance(names, list) else []
     for name in requested:
         if name not in nodes_by_name:
-            message = f"'{name}' is not a model that is kept running"
+            message = f"'{name}' is not a model or sink that is kept running"
             raise UsageError("usage", message, "List those that are: engine status")
     return [node for name in requested for node in (nodes_by_name[name], f"{TESTS}{nodes_by_name[name]}")]
 

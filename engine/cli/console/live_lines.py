@@ -14,6 +14,7 @@ from engine.events import (
     NodeStateChanged,
     ProjectReloaded,
     SessionClosed,
+    SinkFinished,
     Status,
     TestFinished,
 )
@@ -35,7 +36,10 @@ def turn_line(event: Event) -> str:
             wrong = f", {amount(bad, 'bad record')}" if bad else ""
             more = "; more input" if event.more else ""
             return f"{shown_name(event.node)}:{rows} in {event.seconds:.1f}s{late}{wrong}{more}"
-        case ModelFinished() if event.status.failed:
+        case SinkFinished(status=Status.SUCCESS):
+            deleted = f", {event.rows_deleted:,} deleted" if event.rows_deleted else ""
+            return f"{shown_name(event.node)}: {amount(event.rows_out, 'row')}{deleted} in {event.seconds:.1f}s"
+        case ModelFinished() | SinkFinished() if event.status.failed:
             return f"{shown_name(event.node)}: {event.status.value.upper()} {event.message}"
         case TestFinished() if event.status in {Status.FAIL, Status.ERROR, Status.WARN}:
             return f"{shown_name(event.node)}: {event.status.value.upper()} {event.message}"

@@ -157,7 +157,9 @@ class TextPrinter:
             self._live.event(event)
         # The turns of `engine start` have lines of their own.
         self._is_live = self._is_live or isinstance(event, LiveStarted)
-        if self._is_live and isinstance(event, (ModelStarted, BatchCommitted, ModelFinished, TestFinished)):
+        if self._is_live and isinstance(
+            event, (ModelStarted, BatchCommitted, ModelFinished, TestFinished, SinkFinished)
+        ):
             self.say_if(turn_line(event))
             return
         self._run_event(event)
@@ -257,7 +259,7 @@ class TextPrinter:
             Status.SKIPPED: f"SKIP {event.message}",
         }.get(event.status, f"{event.status.value.upper()} in {event.seconds:.1f}s")
         word = _WORDS.get(event.status, event.status.value.upper())
-        self._row(event, word, f"sink {shown_name(event.node)} ({event.place})", status, event)
+        self._row(event, word, f"{shown_name(event.node)} ({event.place})", status, event)
 
     def _progress(self, event: BatchCommitted) -> None:
         rows_in, batches = self._sums.get(event.node, (0, 0))

@@ -21,6 +21,8 @@ from engine.schema.sink_keys import SINK, SINK_TO
 from engine.sinks.postgres_types import postgres_type
 
 _ROWS: Final = "rows"
+_TO: Final = ("connection", "table", "topic")
+_TOPIC: Final = re.compile(r"(?!\.{1,2}$)[A-Za-z0-9._-]{1,249}")
 _NOW: Final = "now"
 _TABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_$]{0,62}(?:\.[A-Za-z_][A-Za-z0-9_$]{0,62})?")
 
@@ -41,12 +43,11 @@ def read_sinks(
             message, first = f"the sink '{sink.name}' is defined twice", sinks[sink.id].location
             item.report("duplicate-name", message, f"Rename it; the first is in {first}.")
             continue
-        same = next(
-            (one for one in sinks.values() if (one.connection, one.table) == (sink.connection, sink.table)), None
-        )
-        if same is not None and sink.table:
-            message = f"the sinks '{same.name}' and '{sink.name}' deliver to the same table {sink.table}"
-            item.report("duplicate-table", message, "Give each sink a table of its own.")
+        same = next((one for one in sinks.values() if one.place == sink.place), None)
+        if same is not None and (sink.table or sink.topic):
+            noun = "table" if sink.table else "topic"
+            message = f"the sinks '{same.name}' and '{sink.name}' deliver to the same {noun} {sink.table or sink.topic}"
+            item.report("duplicate-table", message, f"Give each sink a {noun} of its own.")
         sinks[sink.id] = sink
     return tuple(sinks.values())
 
@@ -75,7 +76,7 @@ def _sink(item: Section, project: LoadedProject, target: Target, nodes: Mapping[
     if enabled is not None and not enabled.boolean(otherwise=True):
         return None
     model = _model(item, project, nodes)
-    connection, table = _destination(item, target)
+    connection, table, topic = _destination(item, target)
     if model is None:
         return None
     create, start, description = (item.child(key) for key in ("create", "start", "description"))
@@ -86,6 +87,7 @@ def _sink(item: Section, project: LoadedProject, target: Target, nodes: Mapping[
         model=model.id,
         connection=connection,
         table=table,
+        topic=topic,
         key=_key(item, model),
         columns=columns,
         exclude=exclude,
@@ -131,43 +133,54 @@ def _names(nodes: Mapping[str, Node]) -> Iterator[str]:
     return (node_id.partition(".")[2] for node_id in nodes if node_id.startswith("model."))
 
 
-def _destination(item: Section, target: Target) -> tuple[str, str]:
+def _destination(item: Section, target: Target) -> tuple[str, str, str]:
+    """Return the connection, table and topic; a text that is missing or wrong is reported."""
     to = item.child("to")
     if to is None:
         hint = "Write 'to: {connection: crm, table: public.orders}'."
         item.report("missing-key", f"the sink '{item.node}' has no 'to'", hint)
-        return "", ""
+        return "", "", ""
     if not isinstance(to.value, dict):
-        to.expected("a mapping with connection and table")
-        return "", ""
+        to.expected("a mapping with connection, and table or topic")
+        return "", "", ""
     to.check_keys(SINK_TO)
-    texts = []
-    for key, example in (("connection", "crm"), ("table", "public.orders")):
-        part = to.child(key)
-        texts.append(part.text() if part is not None else "")
-        if part is None:
-            to.report("missing-key", f"'to' of the sink '{item.node}' has no '{key}'", f"Write '{key}: {example}'.")
-    connection, table = texts
+    connection, table, topic = (part.text() if (part := to.child(key)) is not None else "" for key in _TO)
+    if to.child("connection") is None:
+        to.report("missing-key", f"'to' of the sink '{item.node}' has no 'connection'", "Write 'connection: crm'.")
+    if to.child("table") is None and to.child("topic") is None:
+        message = f"'to' of the sink '{item.node}' has no 'table'"
+        to.report("missing-key", message, "Write 'table: public.orders', or 'topic: shop.orders' for Kafka.")
+    if to.child("table") is not None and (part := to.child("topic")) is not None:
+        message = f"'to' of the sink '{item.node}' has a table and a topic"
+        part.report("setting-conflict", message, "Declare a sink for each of them.", at_key=True)
     if connection and connection not in target.connections:
         message = f"the target '{target.name}' has no connection '{connection}'"
         hint = near(connection, target.connections) or "Add it under 'connections:' in the target."
         _child(to, "connection").report("unknown-connection", message, hint)
-    elif connection:
-        _check_connection(_child(to, "connection"), target.connections[connection], connection)
+    elif connection and (table or topic):
+        _check_connection(_child(to, "connection"), target.connections[connection], connection, is_topic=bool(topic))
     if table and not _TABLE.fullmatch(table):
         _child(to, "table").report("bad-name", f"'{table}' is not a table", "Write <schema>.<table>: public.orders.")
         table = ""
-    return connection, table
+    if topic and not _TOPIC.fullmatch(topic):
+        hint = "Write letters, digits, '.', '_' and '-': shop.orders."
+        _child(to, "topic").report("bad-name", f"'{topic}' is not a topic", hint)
+        topic = ""
+    return connection, table, topic
 
 
 def _child(section: Section, key: str) -> Section:
     return section.child(key) or section
 
 
-def _check_connection(part: Section, late: Late, name: str) -> None:
-    """Sinks deliver to databases; what the block holds is read when it is used, its keys are not secret."""
+def _check_connection(part: Section, late: Late, name: str, *, is_topic: bool) -> None:
+    """Compare a connection with the destination; its values are read when it is used, its keys are not secret."""
     written = late.part.value
-    if isinstance(written, dict) and "uri" not in written:
+    if is_topic:
+        if isinstance(written, dict) and "bootstrap_servers" not in written:
+            hint = f"Add it in project.yml: {name}: {{bootstrap_servers: '<host>:9092'}}."
+            part.report("connection-settings", f"the connection '{name}' has no 'bootstrap_servers' of Kafka", hint)
+    elif isinstance(written, dict) and "uri" not in written:
         block = "{uri: jdbc:postgresql://<host>:5432/<database>, username: .., password: ..}"
         hint = f"Add it in project.yml: {name}: {block}."
         part.report("connection-settings", f"the connection '{name}' has no 'uri' of a database", hint)
@@ -223,7 +236,9 @@ def _check_columns(item: Section, model: Model, sink: Sink) -> None:
     for column in _table_columns(model):
         is_delivered = not delivered or column.name.lower() in delivered
         if column.type and is_delivered and column.name.lower() not in left_out and postgres_type(column.type) is None:
-            message = f"PostgreSQL cannot hold the column '{column.name}' of '{model.name}', which is {column.type}"
+            # What PostgreSQL cannot hold has no form in JSON either.
+            system = "JSON" if sink.topic else "PostgreSQL"
+            message = f"{system} cannot hold the column '{column.name}' of '{model.name}', which is {column.type}"
             cast = f"cast({column.name} as string)"
             hint = f"Select {cast} as {column.name} in {model.file}, or write 'exclude: [{column.name}]' in the sink."
             item.report("column-storage", message, hint)

@@ -14,14 +14,16 @@ class Sink:
     """A delivery of a model's table.
 
     `key` empty: rows are only added. `columns` empty: all that hold no personal data. `from_now`: the first delivery
-    sends only later changes. `create`: the table is made at the first delivery.
+    sends only later changes. `topic`: of Kafka; empty: it delivers to `table`. `create`: the table or
+    topic is made at the first delivery.
     """
 
     id: str
     name: str
     model: str
     connection: str
-    table: str
+    table: str = ""
+    topic: str = ""
     key: tuple[str, ...] = ()
     columns: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
@@ -40,4 +42,4 @@ class Sink:
     @property
     def place(self) -> str:
         """Where the rows are delivered, for people."""
-        return f"{self.connection}: {self.table}"
+        return f"{self.connection}: {self.table or self.topic}"

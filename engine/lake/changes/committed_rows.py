@@ -67,11 +67,15 @@ class CommittedTable:
     """A table as it was when it was opened: commits that come later are not in it.
 
     Reading raises SetupError as `Lake.opened` does.
+
+    Attributes:
+        until: an older snapshot at which the table ends here; None: its current one.
     """
 
     _table: Table
     _lake: Lake
     _place: tuple[str, str]
+    until: int | None = None
     _deletes: dict[str, dict[str, pa.ChunkedArray]] = field(default_factory=dict)
 
     @property
@@ -80,7 +84,8 @@ class CommittedTable:
 
     @property
     def current(self) -> int | None:
-        snapshot = self._table.current_snapshot()
+        """The newest snapshot that readers see."""
+        snapshot = self._newest()
         return None if snapshot is None else snapshot.snapshot_id
 
     @property
@@ -93,7 +98,7 @@ class CommittedTable:
     def commits_after(self, snapshot: int | None) -> list[Commit] | None:
         """The commits behind a snapshot, the oldest first; None: it is not in the history of the current one."""
         commits: list[Commit] = []
-        current = self._table.current_snapshot()
+        current = self._newest()
         while current is not None and current.snapshot_id != snapshot:
             commits.append(_commit(current))
             parent = current.parent_snapshot_id
@@ -101,6 +106,19 @@ class CommittedTable:
             if current is None and parent is not None and parent != snapshot:
                 return None
         return None if current is None and snapshot is not None else commits[::-1]
+
+    def is_past_end(self, snapshot: int | None) -> bool:
+        """Whether a snapshot is newer than `until`, so that nothing up to there is missing."""
+        newer = self._table.current_snapshot() if self.until is not None and snapshot is not None else None
+        while newer is not None and newer.snapshot_id != self.until:
+            if newer.snapshot_id == snapshot:
+                return True
+            parent = newer.parent_snapshot_id
+            newer = None if parent is None else self._table.snapshot_by_id(parent)
+        return False
+
+    def _newest(self) -> Snapshot | None:
+        return self._table.current_snapshot() if self.until is None else self._table.snapshot_by_id(self.until)
 
     def added(self, commit: Commit, columns: Sequence[str], behind: tuple[str, int] = ("", 0)) -> Iterator[RowsRead]:
         """The rows that are there since a commit, behind a place in its files."""
@@ -188,10 +206,10 @@ class CommittedTable:
         return chunks
 
 
-def committed_table(lake: Lake, schema: str, name: str) -> CommittedTable | None:
-    """Return a table as it is now; None: there is none. Raises SetupError: as `Lake.opened`."""
+def committed_table(lake: Lake, schema: str, name: str, until: int | None = None) -> CommittedTable | None:
+    """Return a table as it is now, or was at a snapshot; None: there is none. Raises SetupError: as `Lake.opened`."""
     with lake.opened(schema, name) as table:
-        return None if table is None else CommittedTable(table, lake, (schema, name))
+        return None if table is None else CommittedTable(table, lake, (schema, name), until)
 
 
 def _commit(snapshot: Snapshot) -> Commit:

@@ -14,7 +14,7 @@
   };
 
   async function page(site, name, query) {
-    const id = `model.${name}`;
+    const id = ([...live.nodes.values()].find((node) => node.name === name) || { node: `model.${name}` }).node;
     const asked = Object.fromEntries(["hours", "from", "to"].filter((key) => query.get(key)).map((key) => [key, query.get(key)]));
     let found = await read();
     let [read_at, busy, seen] = [performance.now(), false, -1];

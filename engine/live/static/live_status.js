@@ -71,8 +71,10 @@
 
   /* What each link carries that has not been read. */
   function labels(site) {
-    const byName = new Map(site.index.nodes.flatMap((node) => [[node.name.split(".").pop(), node], [node.name, node]]));
-    for (const node of site.index.nodes) byName.set(node.name, node);
+    // A sink may have the name of the model that it delivers.
+    const read = site.index.nodes.filter((node) => !/^(?:sink|exposure)\./.test(node.id));
+    const byName = new Map(read.flatMap((node) => [[node.name.split(".").pop(), node], [node.name, node]]));
+    for (const node of read) byName.set(node.name, node);
     const found = [];
     for (const node of nodes.values()) {
       const to = site.byId.get(node.node);

@@ -118,9 +118,9 @@
 
   const RANK = { bad: 0, warn: 1, good: 2, "": 3 };
 
-  /* What somebody should look at, worst first: models, with what is wrong with their tests. */
+  /* What somebody should look at, worst first: models, with what is wrong with their tests, and sinks. */
   function attention() {
-    const own = [...nodes.values()].filter((node) => isModel(node) || !nodes.has(node.node.replace(/^tests\./, "")));
+    const own = [...nodes.values()].filter((node) => !node.node.startsWith("tests.") || !nodes.has(node.node.replace(/^tests\./, "")));
     const wrong = own
       .filter((node) => node.reasons.length || left(node) || sum(node.bad_records) || node.state === "paused")
       .sort((a, b) => RANK[a.tone] - RANK[b.tone] || b.lag_seconds - a.lag_seconds || a.name.localeCompare(b.name));

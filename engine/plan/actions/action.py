@@ -54,8 +54,8 @@ class PlanOptions:
     """What the user says about a build.
 
     `reset`: where the sources of the selected streams begin, each with a new checkpoint; None: they resume. `accept`:
-    consequences that are accepted: `downstream-stops`, `files-gone`. `empty`: tables that do not exist are made without
-    rows, and those that do are left as they are.
+    consequences that are accepted: `downstream-stops`, `files-gone`, `sink-schema`. `empty`: tables that do not exist
+    are made without rows, and those that do are left as they are.
     """
 
     full_refresh: bool = False

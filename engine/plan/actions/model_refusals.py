@@ -62,6 +62,7 @@ def model_refusals(planned: PlannedModel, reset_faults: Iterable[Diagnostic]) ->
         refusals += _column_faults(planned)
     if not refusals:
         refusals += _refresh_faults(planned)
+    refusals += _sink_faults(planned)
     return tuple(refusals)
 
 
@@ -145,6 +146,15 @@ def _upstream_faults(planned: PlannedModel) -> Iterator[Diagnostic]:
     elif kind is ActionKind.RESET and planned.options.reset is not None:
         begin = {"at": planned.options.reset.at}
     return upstream_faults(manifest, model, deployed, planned.before, begin)
+
+
+def _sink_faults(planned: PlannedModel) -> Iterable[Diagnostic]:
+    if planned.comparison.change is Change.UNCHANGED and not planned.deployed_model.columns_renamed:
+        return ()
+    # Types are read, which only edited models need.
+    from engine.plan.actions.sink_checks import sink_faults
+
+    return sink_faults(planned.manifest, planned.model, planned.deployed_model, planned.options.accept)
 
 
 def _column_faults(planned: PlannedModel) -> Iterator[Diagnostic]:

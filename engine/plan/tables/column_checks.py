@@ -33,13 +33,13 @@ def column_faults(
         return
     schema_match = match(query, table_struct)
     # What compile only takes a type to be does not reject: Spark says it before anything is written.
-    certain_columns = {column.name.lower() for column in model.columns if _is_certain(manifest, column)}
+    certain_columns = {column.name.lower() for column in model.columns if is_certain(manifest, column)}
     sure = (one for one in schema_match.incompatible if one.path[0].lower() in certain_columns)
     if (fault := column_fault(model, replace(schema_match, incompatible=tuple(sure)), before)) is not None:
         yield fault
 
 
-def _is_certain(manifest: Manifest, column: Column) -> bool:
+def is_certain(manifest: Manifest, column: Column) -> bool:
     """Whether the type of a column follows from declared ones, also through the models that its query reads."""
     read = ((manifest.nodes.get(origin.node), origin.column.partition(".")[0]) for origin in column.origins)
     pairs = ((own, name) for node, name in read if isinstance(node, Model) for own in node.columns)

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from engine.compile import Manifest, Model, Relation, Target
+from engine.compile import Manifest, Model, Relation, Sink, Target
 from engine.errors import Diagnostic, EngineError, Level, RunError
 from engine.events import Diagnosed
 from engine.lake import maintenance_procedures
@@ -32,7 +32,10 @@ if TYPE_CHECKING:
 
 WRITTEN = "engine_written"
 READ = "engine_read_by_"
+DELIVERED = "engine_delivered_by_"
 _DAY = 24 * 60 * 60
+# A sink that does not deliver keeps snapshots for so long.
+_SINK_RETAIN_MS = 7 * _DAY * 1000
 # Iceberg's defaults of the table properties of these names.
 AGE = ("history.expire.max-snapshot-age-ms", 5 * _DAY * 1000)
 RETAIN = ("history.expire.min-snapshots-to-keep", 1)
@@ -70,7 +73,35 @@ def needed_snapshots(
         positions = [by_id[i] for i in snapshot_ids if i in by_id]
         if positions:
             by_tag[READ + reader.name] = min(positions, key=lambda snapshot: snapshot.at)
+    if relation == model.relation:
+        by_tag |= {
+            DELIVERED + sink.name: _delivered_last(manifest, target, sink, table)
+            for sink in manifest.sinks
+            if sink.model == model.id
+        }
     return {tag: snapshot for tag, snapshot in by_tag.items() if snapshot is not None}
+
+
+def _delivered_last(manifest: Manifest, target: Target, sink: Sink, table: TableFacts) -> SnapshotFacts | None:
+    """Return the snapshot that a sink continues from, if it is young enough; None: the sink needs none.
+
+    If the sink's target does not tell its position, each snapshot may be the one.
+    """
+    from engine.runtime.deliver_sinks import open_sink
+
+    oldest_at = time.time() * 1000 - _SINK_RETAIN_MS
+    young_snapshots = [snapshot for snapshot in table.history if snapshot.at >= oldest_at]
+    try:
+        with open_sink(manifest, target, sink) as opened:
+            position = opened.target.position()
+    except EngineError as error:
+        _log.warning("the position of the sink %s is not known: %s", sink.name, error)
+        return min(young_snapshots, key=lambda snapshot: snapshot.at, default=None)
+    if position is None or position.table != table.uuid:
+        return None
+    needed_ids = {position.snapshot, position.base, position.reading}
+    needed = (snapshot for snapshot in young_snapshots if snapshot.id in needed_ids)
+    return min(needed, key=lambda snapshot: snapshot.at, default=None)
 
 
 def not_after(table: TableFacts, needed_snapshots: Collection[SnapshotFacts]) -> float:

@@ -26,6 +26,7 @@ from engine.lake.table_facts import TableFacts
 from engine.runtime.build import OpenSession, spark_session
 from engine.runtime.lifecycle.expire_snapshots import (
     AGE,
+    DELIVERED,
     READ,
     RETAIN,
     WRITTEN,
@@ -129,7 +130,7 @@ def _maintain_table(
         older_than = int(min(by_age, not_after(table, needed_by_tag.values())))
         newest_needed = min(by_age, needed_by_tag[WRITTEN].at) if WRITTEN in needed_by_tag else by_age
         readers = sorted(
-            tag.removeprefix(READ) for tag, s in needed_by_tag.items() if tag != WRITTEN and s.at < newest_needed
+            _reader_name(tag) for tag, s in needed_by_tag.items() if tag != WRITTEN and s.at < newest_needed
         )
         result = replace(result, kept_for=tuple(readers))
         retain = number_of(table, RETAIN)
@@ -146,6 +147,10 @@ def _maintain_table(
         _log.exception("maintenance of %s", relation)
         return replace(result, error=scrub(summary(str(failure))))
     return result
+
+
+def _reader_name(tag: str) -> str:
+    return f"sink {tag.removeprefix(DELIVERED)}" if tag.startswith(DELIVERED) else tag.removeprefix(READ)
 
 
 def _dry_run_result(

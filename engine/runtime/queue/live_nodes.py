@@ -1,11 +1,11 @@
-"""What `engine start` keeps up to date: models and groups of tests, each with what makes it due."""
+"""What `engine start` keeps up to date: models, groups of tests and sinks, each with what makes it due."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from engine.compile import DataTest, Manifest, Model, Severity, Source, UnitTest
+from engine.compile import DataTest, Manifest, Model, Severity, Sink, Source, UnitTest
 from engine.compile.nodes.model_settings import Publish
 from engine.compile.types.cron import Schedule
 from engine.node_ids import TESTS
@@ -17,7 +17,7 @@ _TESTS_EVERY = 30.0
 
 @dataclass(frozen=True, slots=True)
 class LiveNode:
-    """A model, or the tests of one, as the queue sees it; the id of tests is `tests.` and that of what they test.
+    """A model, the tests of one, or a sink, as the queue sees it; tests have the id `tests.` + the tested id.
 
     `upstream` live nodes must have succeeded before its turn; `commit_triggers`, by their commits, and `sources`, by
     new input, make it due. `min_seconds` are between the beginnings of two turns. `schedule` None: it is due when
@@ -39,8 +39,8 @@ class _Groups:
     apart: dict[str, list[str]] = field(default_factory=dict)
 
 
-def live_nodes(manifest: Manifest, nodes: Iterable[str]) -> dict[str, LiveNode]:
-    """Return the live nodes of a selection of an error-free project (models, data and unit tests), in build order."""
+def live_nodes(manifest: Manifest, nodes: Iterable[str], sinks: Iterable[str] = ()) -> dict[str, LiveNode]:
+    """Return the live nodes of a selection (models, data and unit tests), in build order, and the sinks last."""
     selected_nodes = [manifest.nodes[i] for i in nodes]
     models = {n.id: n for n in selected_nodes if isinstance(n, Model) and n.in_catalog}
     groups = _group_tests(manifest, selected_nodes, models)
@@ -50,6 +50,9 @@ def live_nodes(manifest: Manifest, nodes: Iterable[str]) -> dict[str, LiveNode]:
             live[id_] = _model_node(manifest, model, models, groups)
     for tested, tests in groups.apart.items():
         live[TESTS + tested] = _tests_node(manifest, tested, tests, models)
+    for id_ in sinks:
+        if isinstance(sink := manifest.nodes[id_], Sink):
+            live[id_] = _sink_node(manifest, sink, models, groups)
     return live
 
 
@@ -72,10 +75,10 @@ def _model_node(manifest: Manifest, model: Model, models: Mapping[str, Model], g
     trigger_ids = set(_triggers(manifest, model))
     upstream = _nearest_live(manifest, model.id, models.keys())
     blocking = {
-        TESTS + i for i in upstream
-        if any(isinstance(t := manifest.nodes[test], DataTest) and t.severity is Severity.ERROR
-               and model.id not in manifest.parents(test) for test in groups.apart.get(i, ()))
-    }  # fmt: skip
+        TESTS + i
+        for i in upstream
+        if any(model.id not in manifest.parents(test) for test in _blocking_tests(manifest, groups, i))
+    }
     schedule = Schedule.of(model.operation.schedule) if model.operation.schedule else None
     return LiveNode(
         model.id,
@@ -86,6 +89,19 @@ def _model_node(manifest: Manifest, model: Model, models: Mapping[str, Model], g
         model.operation.trigger.seconds,
         schedule,
     )
+
+
+def _blocking_tests(manifest: Manifest, groups: _Groups, tested: str) -> Iterator[str]:
+    for test in groups.apart.get(tested, ()):
+        if isinstance(node := manifest.nodes[test], DataTest) and node.severity is Severity.ERROR:
+            yield test
+
+
+def _sink_node(manifest: Manifest, sink: Sink, models: Mapping[str, Model], groups: _Groups) -> LiveNode:
+    """A sink is due after each commit of its model; where tests may fail, once they have passed."""
+    model = {sink.model} & models.keys()
+    tests = {TESTS + i for i in model if any(_blocking_tests(manifest, groups, i))}
+    return LiveNode(sink.id, (sink.id,), frozenset(model | tests), frozenset(tests or model))
 
 
 def _tests_node(manifest: Manifest, tested: str, tests: Iterable[str], models: Mapping[str, Model]) -> LiveNode:

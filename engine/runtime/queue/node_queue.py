@@ -27,7 +27,7 @@ _NEEDS_EDIT: Final = frozenset({
     "source-path", "table-schema", "table-replaced", "table-rolled-back", "table-missing", "name-taken",
     "checkpoint-lost", "checkpoint-damaged", "state-missing", "state-copied", "state-unreadable",
     "upstream-replaced", "upstream-rewritten", "upstream-history", "file-missing", "file-changed", "not-supported",
-    "materialization-changed", "full-refresh-protected", "reset-position", "build-rejected",
+    "materialization-changed", "full-refresh-protected", "reset-position", "build-rejected", "sink-schema",
 })  # fmt: skip
 
 
@@ -128,13 +128,16 @@ class NodeQueue:
                 self._turn_to(entry, NodeState.QUEUED, reason)
 
     def committed(self, id_: str, now: float) -> None:
-        name = shown_name(id_)
         if (committed_entry := self.entries.get(id_)) is not None:
             committed_entry.maintained = committed_entry.maintained or now
             committed_entry.commits += 1
+        self.trigger(id_, f"{shown_name(id_)} committed", now)
+
+    def trigger(self, id_: str, reason: str, now: float) -> None:
+        """Have those nodes run that wait for a commit of a node, or for its tests."""
         for entry in self.entries.values():
             if id_ in entry.node.commit_triggers and entry.node.id != id_:
-                self.mark_due(entry.node.id, f"{name} committed", now)
+                self.mark_due(entry.node.id, reason, now)
 
     def new_input(self, source: str, now: float) -> None:
         for entry in self.entries.values():

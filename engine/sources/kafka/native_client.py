@@ -87,14 +87,14 @@ def _opened(addresses: str, security: Mapping[str, Any]) -> Questions | None:
     except ImportError:
         return None
     rejected: list[str] = []
-    settings = _client_settings(addresses, security, lambda error: rejected.extend({error.name()}.intersection(_FINAL)))
+    settings = client_settings(addresses, security, lambda error: rejected.extend({error.name()}.intersection(_FINAL)))
     try:
         return Questions(AdminClient(settings), rejected)
     except (KafkaException, ValueError):
         return None
 
 
-def _client_settings(addresses: str, security: Mapping[str, Any], on_error: Callable[[Any], None]) -> dict[str, Any]:
+def client_settings(addresses: str, security: Mapping[str, Any], on_error: Callable[[Any], None]) -> dict[str, Any]:
     """Return the settings of a client; `heard` gets the errors that it meets outside of calls."""
     return {
         "bootstrap.servers": addresses, "client.id": "headrace", "log_level": 0, "error_cb": on_error,
@@ -111,7 +111,7 @@ def assigned_consumer(addresses: str, security: Mapping[str, Any], options: Mapp
     # Nothing joins the group: partitions are assigned.
     alone = {"enable.auto.commit": False, "enable.auto.offset.store": False, "group.id": "headrace"}
     try:
-        return Consumer({**_client_settings(addresses, security, lambda _: None), **alone, **options})
+        return Consumer({**client_settings(addresses, security, lambda _: None), **alone, **options})
     except (KafkaException, ValueError):
         return None
 
