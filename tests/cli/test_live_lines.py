@@ -14,7 +14,8 @@ from engine.cli.console import live_area
 from engine.cli.console.live_area import AREA, fits
 from engine.cli.console.live_progress import LiveProgress
 from engine.cli.console.printing import JsonPrinter, TextPrinter
-from engine.cli.console.progress_bars import RunningNode, RunProgress, bar_lines
+from engine.cli.console.progress_bars import bar_lines
+from engine.cli.console.running_node import RunningNode, RunProgress
 from engine.events import BatchCommitted, ModelStarted, RunFinished, RunStarted, Step, StepStarted
 from tests.cli.processes import engine
 from tests.cli.screen import Screen, Watched, watch

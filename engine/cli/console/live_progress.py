@@ -6,7 +6,7 @@ import time
 from collections.abc import Sequence
 
 from engine.cli.console.live_area import AREA, spinner
-from engine.cli.console.progress_bars import RunningNode, RunProgress
+from engine.cli.console.running_node import RunningNode, RunProgress
 from engine.events import (
     BatchCommitted,
     Event,
