@@ -72,6 +72,13 @@ def without_bad(frame: DataFrame, name: str, observation: str, policy: OnBadReco
     return frame.drop(*_MARKS)
 
 
+def with_unavailable(frame: DataFrame, column: str) -> DataFrame:
+    """Clear the mark of records that are bad only because of values that were not sent, which `column` names."""
+    from pyspark.sql import functions as f
+
+    return frame.withColumn(BAD, f.when(f.col(column).isNull(), f.col(BAD)))
+
+
 def _reason(frame: DataFrame) -> Column | None:
     """Why a record is bad; None: nothing in the frame says that one is."""
     from pyspark.sql import functions as f

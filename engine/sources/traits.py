@@ -96,6 +96,9 @@ class ChangeFeed:
         changed_at: the column with the time of a change.
         delete_when: SQL, true for a change that deletes its row; such a record has no columns beside the key.
         exclude: the columns that a table of the rows does not have.
+        unavailable: the column with the names of columns whose values were not sent, as they did not change; NULL: all
+            were sent. Empty: there is none.
+        insert_when: SQL, true for a row that was not there before, for which no value is stored.
     """
 
     columns: str
@@ -104,6 +107,8 @@ class ChangeFeed:
     changed_at: str
     delete_when: str
     exclude: tuple[str, ...]
+    unavailable: str = ""
+    insert_when: str = "false"
 
 
 class Poller(Protocol):

@@ -117,6 +117,21 @@ class Trigger:
 
 
 @dataclass(frozen=True, slots=True)
+class UnavailableValues:
+    """Where the rows of a change feed say which values were not sent, as they did not change.
+
+    Attributes:
+        column: of the query, with the names of the source's columns; NULL: all values were sent.
+        insert_when: SQL over the output row; true for a row that was not there before.
+        computed_from: the source's columns that each column of the query has its values from.
+    """
+
+    column: str
+    insert_when: str
+    computed_from: Mapping[str, tuple[str, ...]]
+
+
+@dataclass(frozen=True, slots=True)
 class Write:
     """How rows reach the table.
 
@@ -131,6 +146,7 @@ class Write:
         deletes_remembered: for how long a deleted key cannot be revived by an older row.
         refresh: how much of a batch table is computed again when its inputs changed.
         format_version: of the Iceberg table; None: the engine's default.
+        unavailable: values that the source did not send, for which the table's are taken; None: all are sent.
     """
 
     output_mode: OutputMode | None = None
@@ -153,6 +169,7 @@ class Write:
     format_version: int | None = None
     on_schema_change: OnSchemaChange = OnSchemaChange.FAIL
     publish: Publish = Publish.IMMEDIATELY
+    unavailable: UnavailableValues | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -59,12 +59,11 @@ def register(
         time = _skipped_by(manifest.nodes[item.node]) if since is not None and item.stream else ""
         if time:
             frame = frame.where(f"unix_millis({ORIGIN}.{time}) >= {since}")
+        if unavailable := _unavailable(manifest.nodes[item.node], item, model):
+            frame = mark_bad_records.with_unavailable(frame, unavailable)
         mark = _mark(frame, item)
         if mark is not None:
-            frame = mark_bad_records.with_event_time(frame, mark.column, mark.expression, mark.max_future)
-        if mark is not None and item.needs_time:
-            drop = mark.on_null is OnNull.DROP
-            frame = mark_bad_records.with_null_times(frame, mark.column, mark.expression, drop=drop)
+            frame = _with_marked_times(frame, item, mark)
         if mark_bad_records.marked(frame):
             once = item.stream or not model.streaming
             watched_input = Watched(item.name, item.view, _policy(item, manifest), once, _limit(item, manifest))
@@ -95,6 +94,25 @@ def _mark(frame: DataFrame, item: Input) -> Watermark | None:
 
 def _skipped_by(node: object) -> str:
     return source_traits(node.spec.format).skipped_by if isinstance(node, Source) else ""
+
+
+def _with_marked_times(frame: DataFrame, item: Input, mark: Watermark) -> DataFrame:
+    frame = mark_bad_records.with_event_time(frame, mark.column, mark.expression, mark.max_future)
+    if not item.needs_time:
+        return frame
+    drop = mark.on_null is OnNull.DROP
+    return mark_bad_records.with_null_times(frame, mark.column, mark.expression, drop=drop)
+
+
+def _unavailable(node: object, item: Input, model: Model) -> str:
+    """The column that names values that were not sent, if the model stores it or takes them from its table."""
+    feed = source_traits(node.spec.format).change_feed(node.spec) if isinstance(node, Source) else None
+    if feed is None or not feed.unavailable or item.through:
+        return ""
+    if model.write.unique_key:
+        return feed.unavailable if model.write.unavailable is not None else ""
+    origins = ((origin.node, origin.column.lower()) for column in model.columns for origin in column.origins)
+    return feed.unavailable if (item.node, feed.unavailable) in origins else ""
 
 
 def _policy(item: Input, manifest: Manifest) -> OnBadRecord:

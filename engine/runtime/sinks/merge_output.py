@@ -22,11 +22,14 @@ from engine.lake.commits import Commit, batch_of
 from engine.lake.merge_statement import Merge, Range, merge
 from engine.relations import quoted
 from engine.runtime.quality.expectations import LEFT_OUT, left_out
+from engine.runtime.sinks import unavailable_values
 from engine.runtime.sinks.deleted_keys import Deleted, as_struct
 from engine.runtime.sinks.history_output import COPIES, column_of, newest, same_keys, versions
+from engine.runtime.sinks.unavailable_values import UNWRITABLE
+from engine.sources import mark_bad_records
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import Column, DataFrame, SparkSession
 
 DELETE = "__delete"
 # `delete_when` asks for the delete: its key is remembered.
@@ -55,10 +58,45 @@ class Merges:
     def prepare(self, frame: DataFrame, query: str) -> Merged:
         """Compute the rows to merge; they are held until the commit, as their number decides whether there is one."""
         with ExitStack() as frames:
-            rows = self._marked(frame, frames).persist()
+            marked = self._marked(frame, frames)
+            quarantined = None
+            if self.model.write.unavailable is not None:
+                marked, quarantined = self._with_stored_values(marked, query, frames)
+            rows = self._newest(marked).persist()
             frames.callback(rows.unpersist)
             merged = self._counted(rows, query)
-            return replace(merged, frames=frames.pop_all())
+            return replace(merged, quarantined=quarantined, frames=frames.pop_all())
+
+    def _with_stored_values(
+        self, marked: DataFrame, query: str, frames: ExitStack
+    ) -> tuple[DataFrame, DataFrame | None]:
+        """Changes with values in place of those that were not sent, and those that need values which nobody has."""
+        from pyspark.sql import functions as f
+
+        write = self.model.write
+        if write.unavailable is None:
+            return marked, None
+        marked = marked.persist()
+        frames.callback(marked.unpersist)
+        lacking = unavailable_values.unavailable_columns(marked, write.unavailable)
+        if not lacking:
+            return marked, None
+        table = self._table(marked.sparkSession)
+        changes = unavailable_values.with_stored_values(marked, table, write, write.unavailable, lacking, DELETE)
+        changes = changes.persist()
+        frames.callback(changes.unpersist)
+        unwritable = self._newest(changes).where(f.col(UNWRITABLE).isNotNull())
+        deleted = self.deleted.counting_deletes(marked.sparkSession, query) if self.deleted else None
+        if deleted is not None:
+            unwritable = unwritable.join(deleted, _deleted_later(write, unwritable, deleted), "left_anti")
+        row_json = mark_bad_records.as_json(unwritable, (ASKED, DELETE, COPIES, UNWRITABLE))
+        quarantined = unwritable.select(f.col(UNWRITABLE).alias("reason"), row_json.alias("row"))
+        writable = changes.where(f.col(UNWRITABLE).isNull()).drop(UNWRITABLE)
+        return writable, None if quarantined.isEmpty() else quarantined
+
+    def _table(self, session: SparkSession) -> DataFrame:
+        branch = f".`branch_{self.branch}`" if self.branch else ""
+        return session.table(self.relation + branch)
 
     def _marked(self, frame: DataFrame, frames: ExitStack) -> DataFrame:
         from pyspark.sql import functions as f
@@ -73,16 +111,18 @@ class Merges:
             frame = frame.where(~left_out(frame)).unionByName(absent_rows, allowMissingColumns=True)
         asks_delete = f.coalesce(f.expr(f"({write.delete_when})"), f.lit(False)) if write.delete_when else f.lit(False)
         marked = frame.withColumn(ASKED, asks_delete & ~left_out(frame))
-        marked = marked.withColumn(DELETE, f.col(ASKED) | left_out(frame))
+        return marked.withColumn(DELETE, f.col(ASKED) | left_out(frame))
+
+    def _newest(self, marked: DataFrame) -> DataFrame:
+        write = self.model.write
         keys = (*write.unique_key, *write.sequence_by) if write.history else write.unique_key
         return newest(marked, keys, write.sequence_by)
 
     def _absent_rows(self, frame: DataFrame) -> DataFrame:
         from pyspark.sql import functions as f
 
-        branch = f".`branch_{self.branch}`" if self.branch else ""
         keys = self.model.write.unique_key
-        table_keys = frame.sparkSession.table(self.relation + branch).select(*map(column_of, keys))
+        table_keys = self._table(frame.sparkSession).select(*map(column_of, keys))
         groups = frame.select(*map(column_of, self.scope)).distinct()
         rows = frame.where(~left_out(frame)).select(*map(column_of, keys))
         absent_rows = table_keys.join(groups, same_keys(table_keys, groups, self.scope), "left_semi")
@@ -120,7 +160,10 @@ class Merges:
 
 @dataclass(frozen=True, slots=True)
 class Merged:
-    """The rows of a micro-batch to be merged, one for each key; `deletes`: how many keys are remembered as deleted."""
+    """The rows of a micro-batch to be merged, one for each key; `deletes`: how many keys are remembered as deleted.
+
+    `quarantined`: changes that cannot be written, as `reason` and `row`; None: there are none.
+    """
 
     output: Merges
     rows: DataFrame
@@ -129,11 +172,12 @@ class Merged:
     deletes: int
     ranges: tuple[Range, ...] = ()
     refusal: EngineError | None = None
+    quarantined: DataFrame | None = None
     frames: ExitStack = field(default_factory=ExitStack)
 
     @property
     def several(self) -> bool:
-        return self.deletes > 0
+        return self.deletes > 0 or self.quarantined is not None
 
     def first(self, batch: int, markers: Mapping[str, str]) -> None:
         deleted = self.output.deleted
@@ -155,7 +199,7 @@ class Merged:
             return merge(source, relation, merge_rule, markers, expected=expected, options=write.write_options)
         source = self.rows.drop(COPIES)
         if deleted is not None:
-            source = source.join(deleted, self._deleted_later(source, deleted), "left_anti")
+            source = source.join(deleted, _deleted_later(write, source, deleted), "left_anti")
         outdated = LEFT_OUT if LEFT_OUT in source.columns else None
         delete = DELETE if write.delete_when or outdated else None
         merge_rule = Merge(write.unique_key, write.sequence_by, delete, outdated, ranges=self.ranges)
@@ -166,23 +210,23 @@ class Merged:
             )
         return merge(source, relation, merge_rule, markers, branch, expected, write.write_options)
 
-    def _deleted_later(self, rows: DataFrame, deleted: DataFrame) -> Column:
-        """Whether a row is not newer than a delete of its key; a delete itself always passes."""
-        from pyspark.sql import functions as f
-
-        write = self.output.model.write
-        late = ~rows[DELETE] & (
-            deleted["sequence"] >= f.struct(*(rows[quoted(name)].alias(name) for name in write.sequence_by))
-        )
-        for name in write.unique_key:
-            late &= deleted["key"][name].eqNullSafe(rows[quoted(name)])
-        return late
-
     def discard(self) -> None:
         """Nothing was written."""
 
     def close(self) -> None:
         self.frames.close()
+
+
+def _deleted_later(write: Write, rows: DataFrame, deleted: DataFrame) -> Column:
+    """Whether a row is not newer than a delete of its key; a delete itself always passes."""
+    from pyspark.sql import functions as f
+
+    late = ~rows[DELETE] & (
+        deleted["sequence"] >= f.struct(*(rows[quoted(name)].alias(name) for name in write.sequence_by))
+    )
+    for name in write.unique_key:
+        late &= deleted["key"][name].eqNullSafe(rows[quoted(name)])
+    return late
 
 
 def _numbered(end: Column, kind: str) -> Column:

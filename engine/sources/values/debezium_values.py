@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 KEYS: Mapping[str, ValueForm] = DEBEZIUM_VALUE.forms
-OPERATION, POSITION, CHANGED_AT = "_op", "_position", "_changed_at"
-COLUMNS = f"{OPERATION} string, {POSITION} string, {CHANGED_AT} timestamp"
+OPERATION, POSITION, CHANGED_AT, UNAVAILABLE = "_op", "_position", "_changed_at", "_unavailable"
+COLUMNS = f"{OPERATION} string, {POSITION} string, {CHANGED_AT} timestamp, {UNAVAILABLE} array<string>"
 _CHANGE, _ROW = "__change", "__row"
 
 
@@ -43,7 +43,16 @@ def jars() -> tuple[str, ...]:
 
 
 def change_feed(value: Mapping[str, Any]) -> ChangeFeed:
-    return ChangeFeed(COLUMNS, key_of(value), (POSITION,), CHANGED_AT, f"{OPERATION} = 'd'", (OPERATION,))
+    return ChangeFeed(
+        columns=COLUMNS,
+        key=key_of(value),
+        sequence_by=(POSITION,),
+        changed_at=CHANGED_AT,
+        delete_when=f"{OPERATION} = 'd'",
+        exclude=(OPERATION,),
+        unavailable=UNAVAILABLE,
+        insert_when=f"{OPERATION} IN ('c', 'r')",
+    )
 
 
 def key_of(value: Mapping[str, Any]) -> tuple[str, ...]:
@@ -59,6 +68,9 @@ def decode(frame: DataFrame, spec: SourceSpec, value: Mapping[str, Any], _: Plac
 def changes(frame: DataFrame, spec: SourceSpec, value: Mapping[str, Any], key: str | None) -> DataFrame:
     """Columns, `_metadata`, `__bad` and `__skipped` from `__raw` and `_metadata`.
 
+    A record that lacks values that did not change is bad, and has their columns in `_unavailable`: only a query that
+    takes the values from the table may clear the mark (`mark_bad_records.with_unavailable`).
+
     `key`: the column with the record's key; None: the record is an object of `key` and `value`.
     """
     from pyspark.sql import functions as f
@@ -72,7 +84,10 @@ def changes(frame: DataFrame, spec: SourceSpec, value: Mapping[str, Any], key: s
     )
     frame = frame.select(RAW, ORIGIN, column_of(change).alias(_CHANGE))
     row = readers.JsonRecords.column(java_column(f.col(f"{_CHANGE}.r.row")), None, schema, {}, zone, 0, 0)
-    reason = f"case when {_CHANGE}.r.skipped is null then coalesce({_CHANGE}.reason, {_ROW}.reason) end"
+    fault = f"coalesce({_CHANGE}.reason, {_ROW}.reason)"
+    unsent = f"""case when {_CHANGE}.r.unavailable is not null then
+        concat("'", {_CHANGE}.r.unavailable[0], "' was not sent because it did not change") end"""
+    reason = f"case when {_CHANGE}.r.skipped is null then coalesce({fault}, {unsent}) end"
     return (
         frame.select(RAW, ORIGIN, _CHANGE, column_of(row).alias(_ROW))
         .withColumn("__reason", f.expr(reason))
@@ -81,6 +96,7 @@ def changes(frame: DataFrame, spec: SourceSpec, value: Mapping[str, Any], key: s
             f"{_CHANGE}.r.op as {OPERATION}",
             f"{_CHANGE}.r.position as {POSITION}",
             f"timestamp_micros({_CHANGE}.r.changed) as {CHANGED_AT}",
+            f"case when {fault} is null then {_CHANGE}.r.unavailable end as {UNAVAILABLE}",
             ORIGIN,
             f"case when __reason is not null then struct(__reason as reason, {RAW} as raw) end as {BAD}",
             f"{_CHANGE}.r.skipped as {SKIPPED}",

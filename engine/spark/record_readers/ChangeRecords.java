@@ -8,6 +8,7 @@ import com.fasterxml.jackson.databind.node.JsonNodeFactory;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.io.IOException;
 import java.io.Serializable;
+import java.util.ArrayList;
 import java.util.Iterator;
 import java.util.LinkedHashSet;
 import java.util.List;
@@ -15,6 +16,7 @@ import java.util.Set;
 import org.apache.spark.sql.Column;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
+import org.apache.spark.sql.catalyst.util.GenericArrayData;
 import org.apache.spark.sql.classic.ExpressionUtils;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.DataTypes;
@@ -38,7 +40,8 @@ public final class ChangeRecords implements Serializable {
         .add("position", DataTypes.StringType)
         .add("changed", DataTypes.LongType)
         .add("row", DataTypes.BinaryType)
-        .add("skipped", DataTypes.StringType);
+        .add("skipped", DataTypes.StringType)
+        .add("unavailable", DataTypes.createArrayType(DataTypes.StringType));
 
     private final StructType columns;
     private final List<String> keys;
@@ -171,9 +174,7 @@ public final class ChangeRecords implements Serializable {
             if (!after.payload.isObject()) {
                 throw new ChangeValues.Unfit("it has no 'after'");
             }
-            for (StructField column : columns.fields()) {
-                convert(after, column, read);
-            }
+            row.update(5, convertRow(after, read));
         }
         if (!keys.isEmpty()) {
             checkKey(key);
@@ -208,6 +209,20 @@ public final class ChangeRecords implements Serializable {
             throw new ChangeValues.Unfit("the key of the record has the columns " + String.join(", ", names)
                 + " and not " + String.join(", ", keys));
         }
+    }
+
+    /** Convert the columns of a row; the result has the names of those that were not sent, or is null. */
+    private GenericArrayData convertRow(Part after, ObjectNode read) throws IOException {
+        List<Object> unavailable = new ArrayList<>();
+        for (StructField column : columns.fields()) {
+            Part field = after.field(column.name());
+            if (!keys.contains(column.name()) && ChangeValues.isUnavailable(field.payload, field.schema)) {
+                unavailable.add(UTF8String.fromString(column.name()));
+            } else {
+                convert(after, column, read);
+            }
+        }
+        return unavailable.isEmpty() ? null : new GenericArrayData(unavailable.toArray());
     }
 
     private void convert(Part part, StructField column, ObjectNode read) throws IOException {
