@@ -257,6 +257,14 @@ _KEY = ConfigKey(
     "`debezium`: columns of the record's key, the primary key; `[]` if the table has none",
     "key: [id]",
 )
+_ON_TRUNCATE = ConfigKey(
+    "on_truncate",
+    ValueForm.TEXT,
+    "`reject`",
+    "`debezium`: treatment of a TRUNCATE of the table: a bad record, or the older rows of the merged table are deleted",
+    "on_truncate: apply",
+    choices=("reject", "apply"),
+)
 _AVRO = (
     ConfigKey(
         "schema_registry", ValueForm.TEXT, NONE, "`avro`: schema registry of the target", "schema_registry: main"
@@ -298,8 +306,9 @@ def _value(*keys: ConfigKey) -> ConfigBlock:
     return ConfigBlock("value", "a value", "kafka: value", text, (_FORMAT, *keys))
 
 
-VALUE: Final = _value(_OPTIONS, _KEY, *_AVRO)
-JSON_VALUE, PLAIN_VALUE, AVRO_VALUE, DEBEZIUM_VALUE = _value(_OPTIONS), _value(), _value(*_AVRO), _value(_KEY)
+VALUE: Final = _value(_OPTIONS, _KEY, _ON_TRUNCATE, *_AVRO)
+JSON_VALUE, PLAIN_VALUE, AVRO_VALUE = _value(_OPTIONS), _value(), _value(*_AVRO)
+DEBEZIUM_VALUE = _value(_KEY, _ON_TRUNCATE)
 
 # The blocks by the formats that have their keys.
 FORMATS: Final = {

@@ -72,11 +72,11 @@ def without_bad(frame: DataFrame, name: str, observation: str, policy: OnBadReco
     return frame.drop(*_MARKS)
 
 
-def with_unavailable(frame: DataFrame, column: str) -> DataFrame:
-    """Clear the mark of records that are bad only because of values that were not sent, which `column` names."""
+def without_marks(frame: DataFrame, condition: str) -> DataFrame:
+    """Clear the mark of the records that meet a condition: the query can handle them."""
     from pyspark.sql import functions as f
 
-    return frame.withColumn(BAD, f.when(f.col(column).isNull(), f.col(BAD)))
+    return frame.withColumn(BAD, f.expr(f"case when ({condition}) then null else {BAD} end"))
 
 
 def _reason(frame: DataFrame) -> Column | None:

@@ -99,6 +99,7 @@ class ChangeFeed:
         unavailable: the column with the names of columns whose values were not sent, as they did not change; NULL: all
             were sent. Empty: there is none.
         insert_when: SQL, true for a row that was not there before, for which no value is stored.
+        truncate_when: SQL, true for a record without columns that deletes all older rows; empty: there are none.
     """
 
     columns: str
@@ -109,6 +110,7 @@ class ChangeFeed:
     exclude: tuple[str, ...]
     unavailable: str = ""
     insert_when: str = "false"
+    truncate_when: str = ""
 
 
 class Poller(Protocol):

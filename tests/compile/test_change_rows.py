@@ -160,6 +160,8 @@ DECLARED = {
     "value: {format: debezium, key: [no]}": "unknown-column the key names 'no', which the schema does not have",
     "value: {format: debezium, key: [id], subject: x}": "unknown-key a value of format 'debezium' has no key 'subject'",
     "value: {format: debezium, key: 7}": "wrong-type 'key' must be a list",
+    "value: {format: debezium, key: [id], on_truncate: skip}": "bad-value 'on_truncate' cannot be 'skip'",
+    "value: {format: debezium, key: [], on_truncate: apply}": "setting-conflict 'on_truncate: apply' needs the columns of a key, because it deletes rows of the merged table",
     "value: {format: avro}": "bad-value 'avro' is not a value format",
 }
 

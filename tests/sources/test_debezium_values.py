@@ -93,7 +93,7 @@ BAD_RECORDS = {
     '{"key": null, "value": null}': "it has neither a key nor a value",
     '{"key": {"id": 1}, "value": []}': "not a JSON object",
     '{"key": {"id": 1}, "value": {"id": 1, "name": "flat"}}': "it is not a change record of Debezium: it has no 'op' and 'source'",
-    change("t", None): "the table was truncated, which is not supported in this version",
+    change("t", None): "the table was truncated, and 'on_truncate' is 'reject'",
     change("x", {"id": 1}, {"id": 1}): "unknown operation: x",
     change("c", None, {"id": 1}): "it has no key",
     change("c", {"id": 1}): "it has no 'after'",

@@ -147,6 +147,7 @@ class Write:
         refresh: how much of a batch table is computed again when its inputs changed.
         format_version: of the Iceberg table; None: the engine's default.
         unavailable: values that the source did not send, for which the table's are taken; None: all are sent.
+        truncate_when: SQL over the output row; a row for which it is true deletes all older rows and has no key.
     """
 
     output_mode: OutputMode | None = None
@@ -170,6 +171,7 @@ class Write:
     on_schema_change: OnSchemaChange = OnSchemaChange.FAIL
     publish: Publish = Publish.IMMEDIATELY
     unavailable: UnavailableValues | None = None
+    truncate_when: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -73,6 +73,7 @@ def _merge(
         unique_key=tuple(copies[name.lower()] for name in feed.key),
         sequence_by=tuple(copies[name.lower()] for name in order),
         delete_when=_renamed(feed.delete_when, excluded),
+        truncate_when=_renamed(feed.truncate_when, excluded) or None,
         exclude=tuple(dict.fromkeys((*write.exclude, *excluded.values(), *([unavailable] if unavailable else [])))),
     )
     if unavailable is None:
@@ -103,7 +104,7 @@ def _computed_from(bound: BoundQuery, source: Source, apart: Collection[str]) ->
 
 
 def without_deletes(checks: tuple[Expectation, ...], write: Write, config: ModelConfig) -> tuple[Expectation, ...]:
-    """Expectations that the deletes of a change feed meet, as they have no columns beside the key.
+    """Expectations that the deletes and truncates of a change feed meet, as they have no columns beside the key.
 
     Changes meet those of columns whose values were not sent.
     """
@@ -113,7 +114,7 @@ def without_deletes(checks: tuple[Expectation, ...], write: Write, config: Model
 
 
 def _check_of_changes(check: str, write: Write) -> str:
-    values, parts = write.unavailable, [write.delete_when or "false"]
+    values, parts = write.unavailable, [part for part in (write.delete_when, write.truncate_when) if part]
     if values is not None:
         checked_columns = columns_named(check)
         columns = [

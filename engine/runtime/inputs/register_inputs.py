@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -59,8 +59,8 @@ def register(
         time = _skipped_by(manifest.nodes[item.node]) if since is not None and item.stream else ""
         if time:
             frame = frame.where(f"unix_millis({ORIGIN}.{time}) >= {since}")
-        if unavailable := _unavailable(manifest.nodes[item.node], item, model):
-            frame = mark_bad_records.with_unavailable(frame, unavailable)
+        for condition in _applied_when(manifest.nodes[item.node], item, model):
+            frame = mark_bad_records.without_marks(frame, condition)
         mark = _mark(frame, item)
         if mark is not None:
             frame = _with_marked_times(frame, item, mark)
@@ -104,15 +104,18 @@ def _with_marked_times(frame: DataFrame, item: Input, mark: Watermark) -> DataFr
     return mark_bad_records.with_null_times(frame, mark.column, mark.expression, drop=drop)
 
 
-def _unavailable(node: object, item: Input, model: Model) -> str:
-    """The column that names values that were not sent, if the model stores it or takes them from its table."""
+def _applied_when(node: object, item: Input, model: Model) -> Iterator[str]:
+    """Conditions on records of a change feed that are bad unless the table applies or stores them, as it does."""
     feed = source_traits(node.spec.format).change_feed(node.spec) if isinstance(node, Source) else None
-    if feed is None or not feed.unavailable or item.through:
-        return ""
-    if model.write.unique_key:
-        return feed.unavailable if model.write.unavailable is not None else ""
-    origins = ((origin.node, origin.column.lower()) for column in model.columns for origin in column.origins)
-    return feed.unavailable if (item.node, feed.unavailable) in origins else ""
+    if feed is None or item.through:
+        return
+    write, origins = model.write, {(origin.node, origin.column.lower()) for c in model.columns for origin in c.origins}
+    for column, condition, is_merged in (
+        (feed.unavailable, feed.unavailable and f"{feed.unavailable} is not null", write.unavailable is not None),
+        (feed.exclude[0], feed.truncate_when, write.truncate_when is not None),
+    ):
+        if condition and (is_merged if write.unique_key else (item.node, column) in origins):
+            yield condition
 
 
 def _policy(item: Input, manifest: Manifest) -> OnBadRecord:

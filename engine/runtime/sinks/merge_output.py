@@ -23,8 +23,8 @@ from engine.lake.merge_statement import Merge, Range, merge
 from engine.relations import quoted
 from engine.runtime.quality.expectations import LEFT_OUT, left_out
 from engine.runtime.sinks import unavailable_values
-from engine.runtime.sinks.deleted_keys import Deleted, as_struct
-from engine.runtime.sinks.history_output import COPIES, column_of, newest, same_keys, versions
+from engine.runtime.sinks.deleted_keys import TRUNCATES, Deleted, as_struct, with_truncated_keys
+from engine.runtime.sinks.history_output import COPIES, CURRENT, column_of, newest, same_keys, versions
 from engine.runtime.sinks.unavailable_values import UNWRITABLE
 from engine.sources import mark_bad_records
 
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 DELETE = "__delete"
 # `delete_when` asks for the delete: its key is remembered.
 ASKED = "__asked"
+_AT = "__truncated_at"
 _SHOWN = 3
 # Types whose least and greatest value bound the partitions in which a key can be.
 _RANGED = {"int", "bigint", "date", "timestamp", "string"}
@@ -59,13 +60,44 @@ class Merges:
         """Compute the rows to merge; they are held until the commit, as their number decides whether there is one."""
         with ExitStack() as frames:
             marked = self._marked(frame, frames)
-            quarantined = None
+            quarantined, truncates = None, None
+            if self.model.write.truncate_when is not None:
+                marked, truncates = self._with_truncates(marked, frames)
             if self.model.write.unavailable is not None:
                 marked, quarantined = self._with_stored_values(marked, query, frames)
             rows = self._newest(marked).persist()
             frames.callback(rows.unpersist)
             merged = self._counted(rows, query)
-            return replace(merged, quarantined=quarantined, frames=frames.pop_all())
+            return replace(merged, quarantined=quarantined, truncates=truncates, frames=frames.pop_all())
+
+    def _with_truncates(self, marked: DataFrame, frames: ExitStack) -> tuple[DataFrame, DataFrame | None]:
+        """Rows with a delete per older row of the table in place of a TRUNCATE; and TRUNCATEs to be remembered.
+
+        A history keeps the versions of the micro-batch that are older than one.
+        """
+        from pyspark.sql import functions as f
+
+        write = self.model.write
+        marked = marked.persist()
+        frames.callback(marked.unpersist)
+        is_truncate = f.coalesce(f.expr(f"({write.truncate_when})"), f.lit(False))
+        rows, at = marked.where(~is_truncate), as_struct(write.sequence_by)
+        truncates = marked.where(is_truncate).select(at.alias(_AT)).distinct()
+        if truncates.isEmpty():
+            return rows, None
+        table = self._table(marked.sparkSession)
+        if write.history:
+            table = table.where(column_of(CURRENT))
+        else:
+            truncates = truncates.agg(f.max(_AT).alias(_AT))
+            rows = rows.join(f.broadcast(truncates), f.col(_AT) < at).drop(_AT)
+        keys = [column_of(name) for name in write.unique_key]
+        deletes = table.join(f.broadcast(truncates), f.col(_AT) > at).select(
+            *keys, f.col(f"{_AT}.*"), f.lit(False).alias(ASKED), f.lit(True).alias(DELETE)
+        )
+        without_key = truncates.select(f"{_AT}.*", f.lit(True).alias(TRUNCATES))
+        remembered = marked.select(*keys).limit(0).unionByName(without_key, allowMissingColumns=True)
+        return rows.unionByName(deletes, allowMissingColumns=True), remembered
 
     def _with_stored_values(
         self, marked: DataFrame, query: str, frames: ExitStack
@@ -86,13 +118,20 @@ class Merges:
         changes = changes.persist()
         frames.callback(changes.unpersist)
         unwritable = self._newest(changes).where(f.col(UNWRITABLE).isNotNull())
-        deleted = self.deleted.counting_deletes(marked.sparkSession, query) if self.deleted else None
+        deleted = self.remembered_deletes(unwritable, query)
         if deleted is not None:
             unwritable = unwritable.join(deleted, _deleted_later(write, unwritable, deleted), "left_anti")
         row_json = mark_bad_records.as_json(unwritable, (ASKED, DELETE, COPIES, UNWRITABLE))
         quarantined = unwritable.select(f.col(UNWRITABLE).alias("reason"), row_json.alias("row"))
         writable = changes.where(f.col(UNWRITABLE).isNull()).drop(UNWRITABLE)
         return writable, None if quarantined.isEmpty() else quarantined
+
+    def remembered_deletes(self, rows: DataFrame, query: str) -> DataFrame | None:
+        """The remembered deletes of the keys of some rows; None: there has never been one."""
+        deleted = self.deleted.counting_deletes(rows.sparkSession, query) if self.deleted else None
+        if deleted is None or self.model.write.truncate_when is None:
+            return deleted
+        return with_truncated_keys(deleted, rows, self.model.write.unique_key)
 
     def _table(self, session: SparkSession) -> DataFrame:
         branch = f".`branch_{self.branch}`" if self.branch else ""
@@ -162,6 +201,7 @@ class Merges:
 class Merged:
     """The rows of a micro-batch to be merged, one for each key; `deletes`: how many keys are remembered as deleted.
 
+    `truncates`: the newest TRUNCATE, to be remembered; None: there is none.
     `quarantined`: changes that cannot be written, as `reason` and `row`; None: there are none.
     """
 
@@ -173,16 +213,19 @@ class Merged:
     ranges: tuple[Range, ...] = ()
     refusal: EngineError | None = None
     quarantined: DataFrame | None = None
+    truncates: DataFrame | None = None
     frames: ExitStack = field(default_factory=ExitStack)
 
     @property
     def several(self) -> bool:
-        return self.deletes > 0 or self.quarantined is not None
+        return self.deletes > 0 or self.quarantined is not None or self.truncates is not None
 
     def first(self, batch: int, markers: Mapping[str, str]) -> None:
         deleted = self.output.deleted
         if deleted is not None:
             rows = self.rows.where(ASKED) if self.deletes else None
+            if self.truncates is not None:
+                rows = self.truncates if rows is None else _with_remembered(rows, self.truncates)
             deleted.append(self.rows.sparkSession, rows, batch, self.query, markers)
 
     def commit(self, markers: Mapping[str, str], expected: ExpectedTable | None = None) -> Commit | None:
@@ -191,7 +234,7 @@ class Merged:
             return None
         model, relation = self.output.model, self.output.relation
         write, session = model.write, self.rows.sparkSession
-        deleted = self.output.deleted.counting_deletes(session, self.query) if self.output.deleted else None
+        deleted = self.output.remembered_deletes(self.rows, self.query)
         if write.history:
             source = versions(session.table(relation), self.rows.drop(COPIES), write, DELETE, deleted)
             keys = (*write.unique_key, *write.sequence_by)
@@ -227,6 +270,12 @@ def _deleted_later(write: Write, rows: DataFrame, deleted: DataFrame) -> Column:
     for name in write.unique_key:
         late &= deleted["key"][name].eqNullSafe(rows[quoted(name)])
     return late
+
+
+def _with_remembered(rows: DataFrame, truncates: DataFrame) -> DataFrame:
+    from pyspark.sql import functions as f
+
+    return rows.withColumn(TRUNCATES, f.lit(False)).unionByName(truncates, allowMissingColumns=True)
 
 
 def _numbered(end: Column, kind: str) -> Column:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 KEYS: Mapping[str, ValueForm] = DEBEZIUM_VALUE.forms
+ON_TRUNCATE = next(key.choices for key in DEBEZIUM_VALUE.keys if key.name == "on_truncate")
 OPERATION, POSITION, CHANGED_AT, UNAVAILABLE = "_op", "_position", "_changed_at", "_unavailable"
 COLUMNS = f"{OPERATION} string, {POSITION} string, {CHANGED_AT} timestamp, {UNAVAILABLE} array<string>"
 _CHANGE, _ROW = "__change", "__row"
@@ -29,6 +30,13 @@ def faults(spec: SourceSpec, value: Mapping[str, Any]) -> Iterator[SpecFault]:
     if "key" not in value:
         hint = "Add the columns of the primary key: value: {format: debezium, key: [id]}; of a table without one: []."
         yield SpecFault(("value", "key"), "a value of format 'debezium' needs 'key'", hint, "missing-key")
+    policy = value.get("on_truncate", ON_TRUNCATE[0])
+    if policy not in ON_TRUNCATE:
+        message = f"'on_truncate' cannot be '{policy}'"
+        yield SpecFault(("value", "on_truncate"), message, f"Allowed: {', '.join(ON_TRUNCATE)}.")
+    elif policy == "apply" and "key" in value and not key_of(value):
+        message = "'on_truncate: apply' needs the columns of a key, because it deletes rows of the merged table"
+        yield SpecFault(("value", "on_truncate"), message, "Remove it.", "setting-conflict")
     if not spec.schema:
         hint = 'Declare the columns of the table: schema: "id int, name string".'
         yield SpecFault(("schema",), f"source '{spec.name}' has no 'schema'", hint, "missing-key")
@@ -52,7 +60,12 @@ def change_feed(value: Mapping[str, Any]) -> ChangeFeed:
         exclude=(OPERATION,),
         unavailable=UNAVAILABLE,
         insert_when=f"{OPERATION} IN ('c', 'r')",
+        truncate_when=f"{OPERATION} = 't'" if _applies_truncate(value) else "",
     )
+
+
+def _applies_truncate(value: Mapping[str, Any]) -> bool:
+    return value.get("on_truncate") == "apply"
 
 
 def key_of(value: Mapping[str, Any]) -> tuple[str, ...]:
@@ -68,8 +81,8 @@ def decode(frame: DataFrame, spec: SourceSpec, value: Mapping[str, Any], _: Plac
 def changes(frame: DataFrame, spec: SourceSpec, value: Mapping[str, Any], key: str | None) -> DataFrame:
     """Columns, `_metadata`, `__bad` and `__skipped` from `__raw` and `_metadata`.
 
-    A record that lacks values that did not change is bad, and has their columns in `_unavailable`: only a query that
-    takes the values from the table may clear the mark (`mark_bad_records.with_unavailable`).
+    A record that lacks values that did not change is bad, and has their columns in `_unavailable`. So is a TRUNCATE,
+    with `t` in `_op`. Only a query whose table applies them may clear the mark (`mark_bad_records.without_marks`).
 
     `key`: the column with the record's key; None: the record is an object of `key` and `value`.
     """
@@ -79,21 +92,24 @@ def changes(frame: DataFrame, spec: SourceSpec, value: Mapping[str, Any], key: s
     schema, zone = columns_of(spec.schema).json(), spec.timezone or session.conf.get("spark.sql.session.timeZone")
     readers = jvm_of(session).headrace
     keys = f.lit(None).cast("binary") if key is None else f.col(key)
+    applies_truncate = _applies_truncate(value)
     change = readers.ChangeRecords.column(
-        java_column(keys), java_column(f.col(RAW)), schema, list(key_of(value)), key is None
+        java_column(keys), java_column(f.col(RAW)), schema, list(key_of(value)), applies_truncate, key is None
     )
     frame = frame.select(RAW, ORIGIN, column_of(change).alias(_CHANGE))
     row = readers.JsonRecords.column(java_column(f.col(f"{_CHANGE}.r.row")), None, schema, {}, zone, 0, 0)
-    fault = f"coalesce({_CHANGE}.reason, {_ROW}.reason)"
-    unsent = f"""case when {_CHANGE}.r.unavailable is not null then
-        concat("'", {_CHANGE}.r.unavailable[0], "' was not sent because it did not change") end"""
-    reason = f"case when {_CHANGE}.r.skipped is null then coalesce({fault}, {unsent}) end"
+    # A TRUNCATE has no values.
+    fault = f"coalesce({_CHANGE}.reason, case when {_CHANGE}.r.op <> 't' then {_ROW}.reason end)"
+    unapplied = f"""case when {_CHANGE}.r.op = 't' then 'the table was truncated, and the query does not apply it'
+        when {_CHANGE}.r.unavailable is not null
+        then concat("'", {_CHANGE}.r.unavailable[0], "' was not sent because it did not change") end"""
+    reason = f"case when {_CHANGE}.r.skipped is null then coalesce({fault}, {unapplied}) end"
     return (
         frame.select(RAW, ORIGIN, _CHANGE, column_of(row).alias(_ROW))
         .withColumn("__reason", f.expr(reason))
         .selectExpr(
             f"{_ROW}.r.*",
-            f"{_CHANGE}.r.op as {OPERATION}",
+            f"case when {_CHANGE}.reason is null then {_CHANGE}.r.op end as {OPERATION}",
             f"{_CHANGE}.r.position as {POSITION}",
             f"timestamp_micros({_CHANGE}.r.changed) as {CHANGED_AT}",
             f"case when {fault} is null then {_CHANGE}.r.unavailable end as {UNAVAILABLE}",

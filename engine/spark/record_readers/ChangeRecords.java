@@ -45,14 +45,16 @@ public final class ChangeRecords implements Serializable {
 
     private final StructType columns;
     private final List<String> keys;
+    private final boolean appliesTruncate;
     private final boolean inLines;
 
     private transient JsonMapper mapper;
     private transient ChangeValues values;
 
-    private ChangeRecords(StructType columns, List<String> keys, boolean inLines) {
+    private ChangeRecords(StructType columns, List<String> keys, boolean appliesTruncate, boolean inLines) {
         this.columns = columns;
         this.keys = keys;
+        this.appliesTruncate = appliesTruncate;
         this.inLines = inLines;
     }
 
@@ -63,11 +65,13 @@ public final class ChangeRecords implements Serializable {
      * @param value binary.
      * @param schema the declared columns as JSON.
      * @param keys the names of the columns of the key; empty: the table has no key.
+     * @param appliesTruncate whether a TRUNCATE is a row of operation `t`, without values, and not bad.
      * @param inLines whether the value is an object of `key` and `value`, as files have them.
      */
-    public static Column column(Column key, Column value, String schema, List<String> keys, boolean inLines) {
+    public static Column column(Column key, Column value, String schema, List<String> keys, boolean appliesTruncate,
+            boolean inLines) {
         StructType columns = (StructType) ((StructType) DataType.fromJson(schema)).asNullable();
-        ChangeRecords reader = new ChangeRecords(columns, List.copyOf(keys), inLines);
+        ChangeRecords reader = new ChangeRecords(columns, List.copyOf(keys), appliesTruncate, inLines);
         return Readers.column(reader, RESULT, List.of(ExpressionUtils.expression(key), ExpressionUtils.expression(value)),
             List.of(DataTypes.BinaryType, DataTypes.BinaryType));
     }
@@ -161,22 +165,22 @@ public final class ChangeRecords implements Serializable {
         String op = payload.path("op").asText("");
         if (!payload.has("op") || !payload.path("source").isObject()) {
             throw new ChangeValues.Unfit("it is not a change record of Debezium: it has no 'op' and 'source'");
-        } else if (op.equals("t")) {
-            throw new ChangeValues.Unfit("the table was truncated, which is not supported in this version");
-        } else if (!Set.of("c", "u", "d", "r").contains(op)) {
+        } else if (op.equals("t") && !appliesTruncate) {
+            throw new ChangeValues.Unfit("the table was truncated, and 'on_truncate' is 'reject'");
+        } else if (!Set.of("c", "u", "d", "r", "t").contains(op)) {
             throw new ChangeValues.Unfit("unknown operation: " + op);
         } else if (keys.isEmpty() && !Set.of("c", "r").contains(op)) {
             throw new ChangeValues.Unfit("a row of a table without a key was changed or deleted");
         }
         ObjectNode read = mapper.createObjectNode();
-        if (!op.equals("d")) {
+        if (!op.equals("d") && !op.equals("t")) {
             Part after = change.field("after");
             if (!after.payload.isObject()) {
                 throw new ChangeValues.Unfit("it has no 'after'");
             }
             row.update(5, convertRow(after, read));
         }
-        if (!keys.isEmpty()) {
+        if (!keys.isEmpty() && !op.equals("t")) {
             checkKey(key);
             for (StructField column : columns.fields()) {
                 if (keys.contains(column.name())) {
