@@ -123,9 +123,19 @@ KAFKA_KEYS: Final = ConfigBlock(
             "on_tombstone",
             ValueForm.TEXT,
             "`bad_record`; `debezium` always ignores them",
-            "Treatment of a record that has a key and no value: a bad record, or skipped and counted",
+            (
+                "Treatment of a record that has a key and no value: a bad record, skipped and counted, or the delete "
+                "of the row with that key"
+            ),
             "on_tombstone: ignore",
-            choices=("ignore", "bad_record"),
+            choices=("ignore", "delete", "bad_record"),
+        ),
+        ConfigKey(
+            "key",
+            ValueForm.TEXTS,
+            "required for `on_tombstone: delete`",
+            "Columns of the record's key: a JSON object with them, or the text of one column",
+            "key: [id]",
         ),
         ConfigKey(
             "starting_offsets",

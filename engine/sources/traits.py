@@ -100,6 +100,7 @@ class ChangeFeed:
             were sent. Empty: there is none.
         insert_when: SQL, true for a row that was not there before, for which no value is stored.
         truncate_when: SQL, true for a record without columns that deletes all older rows; empty: there are none.
+        shows_declaration: whether records show the key and the columns of the table.
     """
 
     columns: str
@@ -111,6 +112,7 @@ class ChangeFeed:
     unavailable: str = ""
     insert_when: str = "false"
     truncate_when: str = ""
+    shows_declaration: bool = False
 
 
 class Poller(Protocol):

@@ -177,7 +177,11 @@ def test_a_declaration_with_a_fault(value: str, tmp_path: Path) -> None:
     ("body", "code"),
     [
         ("on_tombstone: ignore", ""),
-        ("on_tombstone: delete", "not-supported"),
+        ("on_tombstone: delete", "setting-needs"),
+        ("on_tombstone: delete\n        key: [id]", ""),
+        ("on_tombstone: delete\n        key: [no]", "unknown-column"),
+        ("on_tombstone: ignore\n        key: [id]", "setting-needs"),
+        ("on_tombstone: delete\n        key: [id]\n        value: {format: debezium, key: [id]}", "setting-conflict"),
         ("on_tombstone: skip", "bad-value"),
         ("on_tombstone: bad_record\n        value: {format: debezium, key: [id]}", "setting-conflict"),
     ],

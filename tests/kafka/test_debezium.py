@@ -32,6 +32,28 @@ def test_a_topic_keeps_a_table(kafka: Kafka) -> None:
     assert [(r["id"], r["name"], str(r["credit"])) for r in kafka.lab.rows("plain")] == [(2, "Alan", "-0.01")]
 
 
+def test_a_record_without_a_value_deletes_its_row(kafka: Kafka) -> None:
+    topic = kafka.topic()
+    kafka.source(topic, on_tombstone="delete", key="[id]", on_bad_record="quarantine")
+    kafka.stream("select *")
+    # As text and as an object; the key is the record's.
+    for key, record in (("1", event(1)), ('{"id": 2}', event(2)), ("3", event(7)), ("x", event(4)), ("4", event(4))):
+        kafka.broker.send(topic, [record], key=key)
+    kafka.broker.send(topic, [event(5)])
+    kafka.broker.send(topic, [None], key="4")
+    result = kafka.lab.build()
+    assert result.codes() == ["bad-records"]
+    assert kafka.ids() == [1, 2, 3]
+    assert sorted(r["reason"] for r in kafka.lab.rows("plain__quarantine")) == [
+        "it has no key", "the key of the record is not of type int"
+    ]  # fmt: skip
+    for key, record in (("1", None), ('{"id": 2}', None), ('{"no": 3}', None), ("1", event(1))):
+        kafka.broker.send(topic, [record], key=key)
+    kafka.lab.build()
+    assert kafka.ids() == [1, 3]
+    assert len(kafka.lab.rows("plain__quarantine")) == 3
+
+
 def test_tombstones_of_other_topics_are_skipped_on_request(kafka: Kafka) -> None:
     topic = kafka.topic()
     kafka.source(topic, on_tombstone="ignore", on_bad_record="drop")

@@ -60,6 +60,7 @@ def change_feed(value: Mapping[str, Any]) -> ChangeFeed:
         exclude=(OPERATION,),
         unavailable=UNAVAILABLE,
         insert_when=f"{OPERATION} IN ('c', 'r')",
+        shows_declaration=True,
         truncate_when=f"{OPERATION} = 't'" if _applies_truncate(value) else "",
     )
 
