@@ -275,6 +275,13 @@ _ON_TRUNCATE = ConfigKey(
     "on_truncate: apply",
     choices=("reject", "apply"),
 )
+_FLATTENED = ConfigKey(
+    "flattened",
+    ValueForm.BOOLEAN,
+    "`false`",
+    "`debezium`: the connector uses ExtractNewRecordState, so a value is the row itself",
+    "flattened: true",
+)
 _AVRO = (
     ConfigKey(
         "schema_registry", ValueForm.TEXT, NONE, "`avro`: schema registry of the target", "schema_registry: main"
@@ -316,9 +323,9 @@ def _value(*keys: ConfigKey) -> ConfigBlock:
     return ConfigBlock("value", "a value", "kafka: value", text, (_FORMAT, *keys))
 
 
-VALUE: Final = _value(_OPTIONS, _KEY, _ON_TRUNCATE, *_AVRO)
+VALUE: Final = _value(_OPTIONS, _KEY, _ON_TRUNCATE, _FLATTENED, *_AVRO)
 JSON_VALUE, PLAIN_VALUE, AVRO_VALUE = _value(_OPTIONS), _value(), _value(*_AVRO)
-DEBEZIUM_VALUE = _value(_KEY, _ON_TRUNCATE)
+DEBEZIUM_VALUE = _value(_KEY, _ON_TRUNCATE, _FLATTENED)
 
 # The blocks by the formats that have their keys.
 FORMATS: Final = {

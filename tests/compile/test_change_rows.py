@@ -162,6 +162,7 @@ DECLARED = {
     "value: {format: debezium, key: 7}": "wrong-type 'key' must be a list",
     "value: {format: debezium, key: [id], on_truncate: skip}": "bad-value 'on_truncate' cannot be 'skip'",
     "value: {format: debezium, key: [], on_truncate: apply}": "setting-conflict 'on_truncate: apply' needs the columns of a key, because it deletes rows of the merged table",
+    "value: {format: debezium, key: [id], flattened: true}": "setting-needs 'flattened' needs one 'topic', because offsets order the changes of a key",
     "value: {format: avro}": "bad-value 'avro' is not a value format",
 }
 

@@ -227,6 +227,7 @@ BESIDE: dict[str, Data] = {
     "files.archive_path": {"after_reading": "archive"},
     **{f"kafka.{key}": {"topic": None} for key in ("topics", "topic_pattern", "assign")},
     "value.key": _DEBEZIUM,
+    "value.flattened": {**_DEBEZIUM, "key": ["id"]},
     "kafka.key": {"on_tombstone": "delete"},
     "value.on_truncate": {**_DEBEZIUM, "key": ["id"]},
     "value.subject": _AVRO,

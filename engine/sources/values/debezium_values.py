@@ -37,9 +37,24 @@ def faults(spec: SourceSpec, value: Mapping[str, Any]) -> Iterator[SpecFault]:
     elif policy == "apply" and "key" in value and not key_of(value):
         message = "'on_truncate: apply' needs the columns of a key, because it deletes rows of the merged table"
         yield SpecFault(("value", "on_truncate"), message, "Remove it.", "setting-conflict")
+    if value.get("flattened"):
+        yield from _flattened_faults(spec, value, policy)
     if not spec.schema:
         hint = 'Declare the columns of the table: schema: "id int, name string".'
         yield SpecFault(("schema",), f"source '{spec.name}' has no 'schema'", hint, "missing-key")
+
+
+def _flattened_faults(spec: SourceSpec, value: Mapping[str, Any], policy: str) -> Iterator[SpecFault]:
+    if "topic" not in spec.settings:
+        message = "'flattened' needs one 'topic', because offsets order the changes of a key"
+        hint = "Remove it, and take ExtractNewRecordState out of the connector; or declare a source per topic."
+        yield SpecFault(("value", "flattened"), message, hint, "setting-needs")
+    elif policy == "apply":
+        message = "'on_truncate: apply' cannot be combined with 'flattened', as flattened records have no TRUNCATE"
+        yield SpecFault(("value", "on_truncate"), message, "Remove it.", "setting-conflict")
+    elif "key" in value and not key_of(value):
+        message = "'flattened' needs the columns of a key: its records do not show which row they change"
+        yield SpecFault(("value", "key"), message, "Write key: [id].", "setting-needs")
 
 
 def columns(_: Mapping[str, Any]) -> str | None:
@@ -93,9 +108,15 @@ def changes(frame: DataFrame, spec: SourceSpec, value: Mapping[str, Any], key: s
     schema, zone = columns_of(spec.schema).json(), spec.timezone or session.conf.get("spark.sql.session.timeZone")
     readers = jvm_of(session).headrace
     keys = f.lit(None).cast("binary") if key is None else f.col(key)
-    applies_truncate = _applies_truncate(value)
+    applies_truncate, flattened = _applies_truncate(value), bool(value.get("flattened"))
     change = readers.ChangeRecords.column(
-        java_column(keys), java_column(f.col(RAW)), schema, list(key_of(value)), applies_truncate, key is None
+        java_column(keys),
+        java_column(f.col(RAW)),
+        schema,
+        list(key_of(value)),
+        applies_truncate,
+        flattened,
+        key is None,
     )
     frame = frame.select(RAW, ORIGIN, column_of(change).alias(_CHANGE))
     row = readers.JsonRecords.column(java_column(f.col(f"{_CHANGE}.r.row")), None, schema, {}, zone, 0, 0)
@@ -105,14 +126,17 @@ def changes(frame: DataFrame, spec: SourceSpec, value: Mapping[str, Any], key: s
         when {_CHANGE}.r.unavailable is not null
         then concat("'", {_CHANGE}.r.unavailable[0], "' was not sent because it did not change") end"""
     reason = f"case when {_CHANGE}.r.skipped is null then coalesce({fault}, {unapplied}) end"
+    position, changed_at = f"{_CHANGE}.r.position", f"timestamp_micros({_CHANGE}.r.changed)"
+    if flattened:
+        position, changed_at = f"lpad(cast({ORIGIN}.offset as string), 19, '0')", f"{ORIGIN}.timestamp"
     return (
         frame.select(RAW, ORIGIN, _CHANGE, column_of(row).alias(_ROW))
         .withColumn("__reason", f.expr(reason))
         .selectExpr(
             f"{_ROW}.r.*",
             f"case when {_CHANGE}.reason is null then {_CHANGE}.r.op end as {OPERATION}",
-            f"{_CHANGE}.r.position as {POSITION}",
-            f"timestamp_micros({_CHANGE}.r.changed) as {CHANGED_AT}",
+            f"{position} as {POSITION}",
+            f"{changed_at} as {CHANGED_AT}",
             f"case when {fault} is null then {_CHANGE}.r.unavailable end as {UNAVAILABLE}",
             ORIGIN,
             f"case when __reason is not null then struct(__reason as reason, {RAW} as raw) end as {BAD}",

@@ -46,15 +46,18 @@ public final class ChangeRecords implements Serializable {
     private final StructType columns;
     private final List<String> keys;
     private final boolean appliesTruncate;
+    private final boolean flattened;
     private final boolean inLines;
 
     private transient JsonMapper mapper;
     private transient ChangeValues values;
 
-    private ChangeRecords(StructType columns, List<String> keys, boolean appliesTruncate, boolean inLines) {
+    private ChangeRecords(StructType columns, List<String> keys, boolean appliesTruncate, boolean flattened,
+            boolean inLines) {
         this.columns = columns;
         this.keys = keys;
         this.appliesTruncate = appliesTruncate;
+        this.flattened = flattened;
         this.inLines = inLines;
     }
 
@@ -66,12 +69,14 @@ public final class ChangeRecords implements Serializable {
      * @param schema the declared columns as JSON.
      * @param keys the names of the columns of the key; empty: the table has no key.
      * @param appliesTruncate whether a TRUNCATE is a row of operation `t`, without values, and not bad.
+     * @param flattened whether values are rows, as ExtractNewRecordState leaves them, and not changes; the records then
+     *     have neither a position nor a time.
      * @param inLines whether the value is an object of `key` and `value`, as files have them.
      */
     public static Column column(Column key, Column value, String schema, List<String> keys, boolean appliesTruncate,
-            boolean inLines) {
+            boolean flattened, boolean inLines) {
         StructType columns = (StructType) ((StructType) DataType.fromJson(schema)).asNullable();
-        ChangeRecords reader = new ChangeRecords(columns, List.copyOf(keys), appliesTruncate, inLines);
+        ChangeRecords reader = new ChangeRecords(columns, List.copyOf(keys), appliesTruncate, flattened, inLines);
         return Readers.column(reader, RESULT, List.of(ExpressionUtils.expression(key), ExpressionUtils.expression(value)),
             List.of(DataTypes.BinaryType, DataTypes.BinaryType));
     }
@@ -113,6 +118,10 @@ public final class ChangeRecords implements Serializable {
             value = parsed(valueBytes);
         }
         Part change = Part.of(value);
+        if (flattened) {
+            fillFlattened(Part.of(key), change, row);
+            return;
+        }
         if (change.payload.isNull()) {
             if (Part.of(key).payload.isNull()) {
                 throw new ChangeValues.Unfit("it has neither a key nor a value");
@@ -181,18 +190,46 @@ public final class ChangeRecords implements Serializable {
             row.update(5, convertRow(after, read));
         }
         if (!keys.isEmpty() && !op.equals("t")) {
-            checkKey(key);
-            for (StructField column : columns.fields()) {
-                if (keys.contains(column.name())) {
-                    convert(key, column, read);
-                }
-            }
+            convertKey(key, read);
         }
         JsonNode source = payload.get("source");
         row.update(0, UTF8String.fromString(op));
         row.update(1, UTF8String.fromString(ChangePositions.position(source, op)));
         row.update(2, changed(source));
         row.update(3, mapper.writeValueAsBytes(read));
+    }
+
+    /** A row as ExtractNewRecordState leaves it: a deleted one has no value, or `__deleted`. */
+    private void fillFlattened(Part key, Part change, GenericInternalRow row) throws IOException {
+        JsonNode payload = change.payload;
+        if (payload.isNull() && key.payload.isNull()) {
+            throw new ChangeValues.Unfit("it has neither a key nor a value");
+        } else if (!payload.isNull() && !payload.isObject()) {
+            throw new ChangeValues.Unfit(NO_OBJECT);
+        } else if (payload.has("op") && payload.has("after") && payload.path("source").isObject()) {
+            throw new ChangeValues.Unfit("it is a change record that is not flattened");
+        }
+        String op = payload.path("__op").isTextual() ? payload.get("__op").textValue() : "u";
+        op = payload.isNull() || payload.path("__deleted").asText().equals("true") ? "d" : op;
+        if (!Set.of("c", "u", "d", "r").contains(op)) {
+            throw new ChangeValues.Unfit("unknown operation: " + op);
+        }
+        ObjectNode read = mapper.createObjectNode();
+        if (!op.equals("d")) {
+            row.update(5, convertRow(change, read));
+        }
+        convertKey(key, read);
+        row.update(0, UTF8String.fromString(op));
+        row.update(3, mapper.writeValueAsBytes(read));
+    }
+
+    private void convertKey(Part key, ObjectNode read) throws IOException {
+        checkKey(key);
+        for (StructField column : columns.fields()) {
+            if (keys.contains(column.name())) {
+                convert(key, column, read);
+            }
+        }
     }
 
     private void checkKey(Part key) {
