@@ -100,6 +100,8 @@ BAD_RECORDS = {
     change("c", {"id": 1, "name": "a"}, {"id": 1}): "the key of the record has the columns id, name and not id",
     change("c", {"no": 1}, {"id": 1}): "the key of the record has the columns no and not id",
     change("c", {"id": 1}, {"id": 1}, lsn=None): "its 'source' has no 'lsn', which orders the changes of a key",
+    change("c", {"id": 1}, {"id": 1}, connector="sqlserver"): "its 'source' has no 'change_lsn', which orders the changes of a key",
+    change("c", {"id": 1}, {"id": 1}, connector="oracle", scn="7"): "its 'source' has no 'rs_id', which orders the changes of a key",
     change("c", {"id": 1}, {"id": 1}, connector="informix"): "change records of this connector are not supported in this version: informix",
 }  # fmt: skip
 WITHOUT_SCHEMA: list[tuple[str, Any, Any]] = [
@@ -229,7 +231,29 @@ MYSQL_ORDER: list[dict[str, Any]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("order", [ORDER, [{**MYSQL, **one} for one in MYSQL_ORDER]], ids=["postgresql", "mysql"])
+# By the examples in the documentation of Debezium 3.5; neither database was run.
+SQLSERVER = {"connector": "sqlserver", "lsn": None, "event_serial_no": 1}
+SQLSERVER_ORDER: list[dict[str, Any]] = [
+    {"snapshot": "true", "change_lsn": None, "commit_lsn": "00000195:000010a0:0003", "event_serial_no": None},
+    {"change_lsn": "00000027:00000758:0003"}, {"change_lsn": "00000027:00000758:0005"},
+    {"change_lsn": "00000027:00000758:0005", "event_serial_no": 2}, {"change_lsn": "00000027:00000758:000a"},
+    {"change_lsn": "00000027:00000ac0:0002"}, {"change_lsn": "0000002a:000003a8:0002"},
+]  # fmt: skip
+ORACLE = {"connector": "oracle", "lsn": None, "rs_id": "001234.00012345.0124", "ssn": 1}
+ORACLE_ORDER: list[dict[str, Any]] = [
+    {"snapshot": "true", "scn": "9999999", "rs_id": None, "ssn": None}, {"scn": "999999"}, {"scn": "2122185"},
+    # Changes of one transaction.
+    {"scn": "2122185", "ssn": 2}, {"scn": "2122185", "rs_id": "001234.00012345.0130"}, {"scn": "18446744073709551615"},
+]  # fmt: skip
+ORDERS = {
+    "postgresql": ORDER,
+    "mysql": [{**MYSQL, **one} for one in MYSQL_ORDER],
+    "sqlserver": [{**SQLSERVER, **one} for one in SQLSERVER_ORDER],
+    "oracle": [{**ORACLE, **one} for one in ORACLE_ORDER],
+}
+
+
+@pytest.mark.parametrize("order", ORDERS.values(), ids=ORDERS)
 def test_the_position_orders_the_changes_of_a_key(lab_session: LabSession, order: list[dict[str, Any]]) -> None:
     rows = decoded(lab_session, [change("u", {"id": 1}, {"id": 1}, **source) for source in order])
     assert [row[BAD] for row in rows] == [None] * len(order)
