@@ -123,9 +123,19 @@ KAFKA_KEYS: Final = ConfigBlock(
             "on_tombstone",
             ValueForm.TEXT,
             "`bad_record`; `debezium` always ignores them",
-            "Treatment of a record that has a key and no value: a bad record, or skipped and counted",
+            (
+                "Treatment of a record that has a key and no value: a bad record, skipped and counted, or the delete "
+                "of the row with that key"
+            ),
             "on_tombstone: ignore",
-            choices=("ignore", "bad_record"),
+            choices=("ignore", "delete", "bad_record"),
+        ),
+        ConfigKey(
+            "key",
+            ValueForm.TEXTS,
+            "required for `on_tombstone: delete`",
+            "Columns of the record's key: a JSON object with them, or the text of one column",
+            "key: [id]",
         ),
         ConfigKey(
             "starting_offsets",
@@ -257,6 +267,21 @@ _KEY = ConfigKey(
     "`debezium`: columns of the record's key, the primary key; `[]` if the table has none",
     "key: [id]",
 )
+_ON_TRUNCATE = ConfigKey(
+    "on_truncate",
+    ValueForm.TEXT,
+    "`reject`",
+    "`debezium`: treatment of a TRUNCATE of the table: a bad record, or the older rows of the merged table are deleted",
+    "on_truncate: apply",
+    choices=("reject", "apply"),
+)
+_FLATTENED = ConfigKey(
+    "flattened",
+    ValueForm.BOOLEAN,
+    "`false`",
+    "`debezium`: the connector uses ExtractNewRecordState, so a value is the row itself",
+    "flattened: true",
+)
 _AVRO = (
     ConfigKey(
         "schema_registry", ValueForm.TEXT, NONE, "`avro`: schema registry of the target", "schema_registry: main"
@@ -298,8 +323,9 @@ def _value(*keys: ConfigKey) -> ConfigBlock:
     return ConfigBlock("value", "a value", "kafka: value", text, (_FORMAT, *keys))
 
 
-VALUE: Final = _value(_OPTIONS, _KEY, *_AVRO)
-JSON_VALUE, PLAIN_VALUE, AVRO_VALUE, DEBEZIUM_VALUE = _value(_OPTIONS), _value(), _value(*_AVRO), _value(_KEY)
+VALUE: Final = _value(_OPTIONS, _KEY, _ON_TRUNCATE, _FLATTENED, *_AVRO)
+JSON_VALUE, PLAIN_VALUE, AVRO_VALUE = _value(_OPTIONS), _value(), _value(*_AVRO)
+DEBEZIUM_VALUE = _value(_KEY, _ON_TRUNCATE, _FLATTENED)
 
 # The blocks by the formats that have their keys.
 FORMATS: Final = {

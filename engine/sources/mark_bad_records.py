@@ -67,6 +67,13 @@ def without_bad(frame: DataFrame, name: str, observation: str, policy: OnBadReco
     return frame.drop(*_MARKS)
 
 
+def without_marks(frame: DataFrame, condition: str) -> DataFrame:
+    """Clear the mark of the records that meet a condition: the query can handle them."""
+    from pyspark.sql import functions as f
+
+    return frame.withColumn(BAD, f.expr(f"case when ({condition}) then null else {BAD} end"))
+
+
 def _reason(frame: DataFrame) -> Column | None:
     """Why a record is bad; None: nothing in the frame says that one is."""
     from pyspark.sql import functions as f

@@ -131,6 +131,10 @@ class ChangeFeed:
     `columns` are added to the declared ones, as DDL. `key` identifies a row; empty: rows are only added. `sequence_by`
     orders the changes of a key, `changed_at` has their time. `delete_when` is true for a change that deletes its row,
     which has no columns beside the key. `exclude`: columns that a table of the rows does not have.
+    `unavailable`: the column with the names of columns that were not sent because they did not change (NULL: all were
+    sent); empty: there is none. `insert_when`: true for a row without a stored value. `truncate_when`: true for a
+    record without columns that deletes all older rows; empty: there are none. `shows_declaration`: whether records
+    show the key and the columns of the table.
     """
 
     columns: str
@@ -139,6 +143,10 @@ class ChangeFeed:
     changed_at: str
     delete_when: str
     exclude: tuple[str, ...]
+    unavailable: str = ""
+    insert_when: str = "false"
+    truncate_when: str = ""
+    shows_declaration: bool = False
 
 
 class Poller(Protocol):

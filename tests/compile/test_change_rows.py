@@ -42,7 +42,7 @@ def test_three_lines_are_a_merged_table(tmp_path: Path) -> None:
     made = clean(tmp_path, files()).model("a")
     write = made.write
     assert (write.unique_key, write.sequence_by, write.delete_when, write.exclude) == (
-        ("id", "region"), ("_position",), "_op = 'd'", ("_op",)
+        ("id", "region"), ("_position",), "_op = 'd'", ("_op", "_unavailable")
     )  # fmt: skip
     assert [column.name for column in made.columns] == ["id", "region", "name", "_position", "_changed_at"]
 
@@ -65,7 +65,7 @@ def test_columns_may_have_other_names(sql: str, tmp_path: Path) -> None:
 def test_versions_begin_with_the_time_of_a_change(tmp_path: Path) -> None:
     write = written(tmp_path, f"{STREAM}history: true\nexclude: [name]\n")
     assert (write.history, write.sequence_by) == (History.VERSIONS, ("_changed_at", "_position"))
-    assert write.exclude == ("name", "_op")
+    assert write.exclude == ("name", "_op", "_unavailable")
 
 
 OWN = f"{STREAM}unique_key: [id, region]\nsequence_by: _position\ndelete_when: _op = 'x'\n"
@@ -90,7 +90,19 @@ def test_a_batch_model_reads_changes_as_rows(tmp_path: Path) -> None:
 def test_deletes_meet_all_expectations(tmp_path: Path) -> None:
     header = f"{STREAM}expectations: [{{name: named, check: name <> '', on_fail: drop}}]\n"
     (expectation,) = clean(tmp_path, files(header)).model("a").expectations
-    assert expectation.check == "_op = 'd' or (name <> '')"
+    assert expectation.check == "_op = 'd' or arrays_overlap(`_unavailable`, array('name')) or (name <> '')"
+
+
+def test_values_that_were_not_sent_are_known_by_the_columns_they_are_computed_from(tmp_path: Path) -> None:
+    names = "upper(name) as big, concat(name, id) as label, 7 as k, _op as op, _position, _unavailable as u"
+    values = written(tmp_path, sql=f"select id, region, {names} {FROM}").unavailable
+    assert values is not None
+    assert (values.column, values.insert_when) == ("u", "`op` IN ('c', 'r')")
+    assert values.computed_from == {"big": ("name",), "label": ("name", "id"), "op": ("_op",)}
+
+
+def test_a_query_without_their_names_has_all_values(tmp_path: Path) -> None:
+    assert written(tmp_path, sql=f"select id, region, name, _op, _position {FROM}").unavailable is None
 
 
 @pytest.mark.parametrize(
@@ -148,6 +160,9 @@ DECLARED = {
     "value: {format: debezium, key: [no]}": "unknown-column the key names 'no', which the schema does not have",
     "value: {format: debezium, key: [id], subject: x}": "unknown-key a value of format 'debezium' has no key 'subject'",
     "value: {format: debezium, key: 7}": "wrong-type 'key' must be a list",
+    "value: {format: debezium, key: [id], on_truncate: skip}": "bad-value 'on_truncate' cannot be 'skip'",
+    "value: {format: debezium, key: [], on_truncate: apply}": "setting-conflict 'on_truncate: apply' needs the columns of a key, because it deletes rows of the merged table",
+    "value: {format: debezium, key: [id], flattened: true}": "setting-needs 'flattened' needs one 'topic', because offsets order the changes of a key",
     "value: {format: avro}": "bad-value 'avro' is not a value format",
 }
 
@@ -163,7 +178,11 @@ def test_a_declaration_with_a_fault(value: str, tmp_path: Path) -> None:
     ("body", "code"),
     [
         ("on_tombstone: ignore", ""),
-        ("on_tombstone: delete", "not-supported"),
+        ("on_tombstone: delete", "setting-needs"),
+        ("on_tombstone: delete\n        key: [id]", ""),
+        ("on_tombstone: delete\n        key: [no]", "unknown-column"),
+        ("on_tombstone: ignore\n        key: [id]", "setting-needs"),
+        ("on_tombstone: delete\n        key: [id]\n        value: {format: debezium, key: [id]}", "setting-conflict"),
         ("on_tombstone: skip", "bad-value"),
         ("on_tombstone: bad_record\n        value: {format: debezium, key: [id]}", "setting-conflict"),
     ],

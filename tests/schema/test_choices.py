@@ -54,6 +54,7 @@ TAKEN = {
     "files.full_extracts",
     "files.after_reading",
     "kafka.on_tombstone",
+    "value.on_truncate",
     "age.period",
     "exposure.type",
     "exposure.maturity",

@@ -129,6 +129,6 @@ def test_records_that_are_no_rows_are_no_bad_records(lab: Lab) -> None:
     assert result.codes() == ["bad-records"]
     assert result.model("customers")["skipped"] == 31
     assert [r["reason"] for r in lab.rows("customers__quarantine")] == [
-        "the table was truncated, which is not supported in this version"
+        "the table was truncated, and 'on_truncate' is 'reject'"
     ]
     assert len(table(lab)) == 3

@@ -86,7 +86,7 @@ def read_spec(
     spec = with_schema_file(project, spec, sections)
     columns = _columns(spec, kind, schema, part)
     if (feed := source_traits(format_).change_feed(spec)) is not None:
-        columns = _with_changes(columns, feed, sections["value"], part)
+        columns = _with_changes(columns, feed, _key_section(sections, part), part)
     if source_traits(format_).is_table and not columns and "table" in sections:
         _warn_of_unknown(sections["table"], name)
     return spec, columns
@@ -284,13 +284,13 @@ def _columns(spec: SourceSpec, kind: Kind | None, schema: Section | None, part: 
     return read_ddl(brought) if brought else ()
 
 
-def _with_changes(columns: tuple[Column, ...], feed: ChangeFeed, value: Section, part: Section) -> tuple[Column, ...]:
+def _with_changes(columns: tuple[Column, ...], feed: ChangeFeed, key: Section, part: Section) -> tuple[Column, ...]:
     """The declared columns, with those of a change."""
     added, names = read_ddl(feed.columns), {column.name for column in columns}
     for name in feed.key if columns else ():
         if name not in names:
             message = f"the key names '{name}', which the schema does not have"
-            (value.child("key") or value).report("unknown-column", message, near(name, names))
+            key.report("unknown-column", message, near(name, names))
     lower = {name.lower() for name in names}
     for column in added:
         if column.name.lower() in lower:
@@ -298,6 +298,12 @@ def _with_changes(columns: tuple[Column, ...], feed: ChangeFeed, value: Section,
             (part.child("schema") or part).report("setting-conflict", message, "Remove it from the schema.")
             return columns
     return (*columns, *added) if columns else ()
+
+
+def _key_section(sections: Mapping[str, Section], part: Section) -> Section:
+    """Where the key of a source of changes is declared: `key`, or `value: {key: ..}`."""
+    value = sections.get("value")
+    return sections.get("key") or (value.child("key") if value is not None else None) or value or part
 
 
 def _report(fault: SpecFault, sections: Mapping[str, Section], part: Section) -> None:

@@ -117,6 +117,21 @@ class Trigger:
 
 
 @dataclass(frozen=True, slots=True)
+class UnavailableValues:
+    """Where the rows of a change feed say which values were not sent, as they did not change.
+
+    Attributes:
+        column: of the query, with the names of the source's columns; NULL: all values were sent.
+        insert_when: SQL over the output row; true for a row that was not there before.
+        computed_from: the source's columns that each column of the query has its values from.
+    """
+
+    column: str
+    insert_when: str
+    computed_from: Mapping[str, tuple[str, ...]]
+
+
+@dataclass(frozen=True, slots=True)
 class Write:
     """How rows reach the table.
 
@@ -124,7 +139,9 @@ class Write:
     update mode never empty. `sequence_by`: which of two rows of a key is newer. `delete_when`: where it is true of an
     output row the key is deleted. `check`: of a history of full extracts, the columns compared with the current
     version. `deletes`: what becomes of a key that an extract does not have any more. `deletes_remembered`: for how long
-    a deleted key cannot be revived by an older row. `format_version` None: the engine's default.
+    a deleted key cannot be revived by an older row. `format_version` None: the engine's default. `unavailable`:
+    values that the source did not send, for which the table's are taken; None: all are sent. `truncate_when`: a row for
+    which it is true deletes all older rows and has no key.
     """
 
     output_mode: OutputMode | None = None
@@ -147,6 +164,8 @@ class Write:
     format_version: int | None = None
     on_schema_change: OnSchemaChange = OnSchemaChange.FAIL
     publish: Publish = Publish.IMMEDIATELY
+    unavailable: UnavailableValues | None = None
+    truncate_when: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,15 +7,16 @@ written.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 
+from engine.compile.columns.column_texts import columns_named
 from engine.compile.columns.find_columns import BoundQuery
 from engine.compile.config.key_combinations import NEEDS, SAYS_HOW
 from engine.compile.config.model_config import ModelConfig
 from engine.compile.nodes.column_facts import Derivation
 from engine.compile.nodes.manifest import Input, Source
-from engine.compile.nodes.model_settings import Expectation, Write
+from engine.compile.nodes.model_settings import Expectation, UnavailableValues, Write
 from engine.compile.references.expand_windows import Report
 from engine.compile.sql.aggregates import is_one_for_one
 from engine.compile.sql.parse import first_offset
@@ -59,24 +60,70 @@ def merged_changes(
             "change-columns", message, f"Add {', '.join(map(quoted, missing))}, or select *.", first_offset(bound.tree)
         )
         return write
-    excluded = [copies[name.lower()] for name in feed.exclude]
-    deletes = feed.delete_when
-    for name, output in zip(feed.exclude, excluded, strict=True):
-        deletes = deletes.replace(name, quoted(output) if output != name else name)
-    return replace(
+    return _merge(write, feed, copies, order, (bound, sources[item.node]))
+
+
+def _merge(
+    write: Write, feed: ChangeFeed, copies: Mapping[str, str], order: Iterable[str], origin: tuple[BoundQuery, Source]
+) -> Write:
+    excluded = {name: copies[name.lower()] for name in feed.exclude}
+    unavailable = copies.get(feed.unavailable.lower())
+    merged = replace(
         write,
         unique_key=tuple(copies[name.lower()] for name in feed.key),
         sequence_by=tuple(copies[name.lower()] for name in order),
-        delete_when=deletes,
-        exclude=tuple(dict.fromkeys((*write.exclude, *excluded))),
+        delete_when=_renamed(feed.delete_when, excluded),
+        truncate_when=_renamed(feed.truncate_when, excluded) or None,
+        exclude=tuple(dict.fromkeys((*write.exclude, *excluded.values(), *([unavailable] if unavailable else [])))),
     )
+    if unavailable is None:
+        return merged
+    computed_from = _computed_from(*origin, {*merged.unique_key, *merged.sequence_by, unavailable})
+    insert_when = _renamed(feed.insert_when, excluded)
+    return replace(merged, unavailable=UnavailableValues(unavailable, insert_when, computed_from))
+
+
+def _renamed(condition: str, names: Mapping[str, str]) -> str:
+    """A condition on columns of a feed, with the names that a query gives them."""
+    for name, output in names.items():
+        condition = condition.replace(name, quoted(output) if output != name else name)
+    return condition
+
+
+def _computed_from(bound: BoundQuery, source: Source, apart: Collection[str]) -> dict[str, tuple[str, ...]]:
+    """The columns of a source that those of a query have their values from."""
+    names = {column.name.lower(): column.name for column in source.columns}
+    computed_from = {}
+    for column in bound.columns.columns or ():
+        # A field of a struct has its path.
+        read = (origin.column.lower() for origin in column.origins if origin.node == source.id)
+        columns = [names.get(name) or names.get(name.partition(".")[0], name) for name in read]
+        if columns and column.name not in apart:
+            computed_from[column.name] = tuple(dict.fromkeys(columns))
+    return computed_from
 
 
 def without_deletes(checks: tuple[Expectation, ...], write: Write, config: ModelConfig) -> tuple[Expectation, ...]:
-    """Expectations that the deletes of a change feed meet, as they have no columns beside the key."""
+    """Expectations that the deletes and truncates of a change feed meet, as they have no columns beside the key.
+
+    Changes meet those of columns whose values were not sent.
+    """
     if write.delete_when is None or config.write.delete_when is not None:
         return checks
-    return tuple(replace(one, check=f"{write.delete_when} or ({one.check})") for one in checks)
+    return tuple(replace(one, check=_check_of_changes(one.check, write)) for one in checks)
+
+
+def _check_of_changes(check: str, write: Write) -> str:
+    values, parts = write.unavailable, [part for part in (write.delete_when, write.truncate_when) if part]
+    if values is not None:
+        checked_columns = columns_named(check)
+        columns = [
+            name for output, some in values.computed_from.items() if output.lower() in checked_columns for name in some
+        ]
+        if columns:
+            names = ", ".join("'" + name.replace("'", "\\'") + "'" for name in dict.fromkeys(columns))
+            parts.append(f"arrays_overlap({quoted(values.column)}, array({names}))")
+    return " or ".join([*parts, f"({check})"])
 
 
 def merges_like(config: ModelConfig) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -53,12 +53,11 @@ def register(
         time = _skipped_by(manifest.nodes[item.node]) if since is not None and item.stream else ""
         if time:
             frame = frame.where(f"unix_millis({ORIGIN}.{time}) >= {since}")
+        for condition in _applied_when(manifest.nodes[item.node], item, model):
+            frame = mark_bad_records.without_marks(frame, condition)
         mark = _mark(frame, item)
         if mark is not None:
-            frame = mark_bad_records.with_event_time(frame, mark.column, mark.expression, mark.max_future)
-        if mark is not None and item.needs_time:
-            drop = mark.on_null is OnNull.DROP
-            frame = mark_bad_records.with_null_times(frame, mark.column, mark.expression, drop=drop)
+            frame = _with_marked_times(frame, item, mark)
         if mark_bad_records.marked(frame):
             once = item.stream or not model.streaming
             watched_input = Watched(item.name, item.view, _policy(item, manifest), once, _limit(item, manifest))
@@ -89,6 +88,28 @@ def _mark(frame: DataFrame, item: Input) -> Watermark | None:
 
 def _skipped_by(node: object) -> str:
     return source_traits(node.spec.format).skipped_by if isinstance(node, Source) else ""
+
+
+def _with_marked_times(frame: DataFrame, item: Input, mark: Watermark) -> DataFrame:
+    frame = mark_bad_records.with_event_time(frame, mark.column, mark.expression, mark.max_future)
+    if not item.needs_time:
+        return frame
+    drop = mark.on_null is OnNull.DROP
+    return mark_bad_records.with_null_times(frame, mark.column, mark.expression, drop=drop)
+
+
+def _applied_when(node: object, item: Input, model: Model) -> Iterator[str]:
+    """Conditions on records of a change feed that are bad unless the table applies or stores them, as it does."""
+    feed = source_traits(node.spec.format).change_feed(node.spec) if isinstance(node, Source) else None
+    if feed is None or item.through:
+        return
+    write, origins = model.write, {(origin.node, origin.column.lower()) for c in model.columns for origin in c.origins}
+    for column, condition, is_merged in (
+        (feed.unavailable, feed.unavailable and f"{feed.unavailable} is not null", write.unavailable is not None),
+        (feed.exclude[0], feed.truncate_when, write.truncate_when is not None),
+    ):
+        if condition and (is_merged if write.unique_key else (item.node, column) in origins):
+            yield condition
 
 
 def _policy(item: Input, manifest: Manifest) -> OnBadRecord:

@@ -94,7 +94,7 @@ def _sampled(source: Source, target: Target, root: Path, target_dir: Path) -> st
     with spark_session(target, target_dir, sets=(*CORE, *KINDS[spec.format].jars(spec)), brief=True) as spark:
         try:
             traits = source_traits(spec.format)
-            if traits.change_feed(spec) is not None:
+            if (feed := traits.change_feed(spec)) is not None and feed.shows_declaration:
                 return _of_changes(source, traits.change_records(spark, spec, place))
             return declaration(source, _columns(_sample_columns(spark, spec, place)))
         except spark_exceptions() as error:

@@ -123,8 +123,11 @@ def _layout(model: Model) -> TableLayout:
 
 
 def quarantines(model: Model, watched_inputs: Iterable[Watched]) -> bool:
-    return expectations.splits(model.expectations) or any(
-        item.policy is OnBadRecord.QUARANTINE and item.once for item in watched_inputs
+    unwritable = model.write.unavailable is not None
+    return (
+        unwritable
+        or expectations.splits(model.expectations)
+        or any(item.policy is OnBadRecord.QUARANTINE and item.once for item in watched_inputs)
     )
 
 

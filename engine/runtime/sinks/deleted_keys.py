@@ -3,6 +3,7 @@
 An older row of such a key must not bring it back. The keys of a micro-batch are committed before everything else of it,
 marked like it and with the id of Spark's query, as those of the quarantine are. `query_id` says for which rows a delete
 counts: it is the query that began them, also where the checkpoint was reset since.
+A TRUNCATE of a change feed is remembered with NULL as its key.
 """
 
 from __future__ import annotations
@@ -51,6 +52,8 @@ def with_spelling(frame: DataFrame, names: Iterable[str]) -> DataFrame:
 
 
 SUFFIX = "__deleted"
+# Whether a row stands for a TRUNCATE, which deletes all older rows.
+TRUNCATES = "__truncates"
 _QUERY = "query-id"
 _BEGAN = "began-by"
 
@@ -161,8 +164,9 @@ class Deleted:
     def _rows(self, rows: DataFrame, batch: int, query: str) -> DataFrame:
         from pyspark.sql import functions as f
 
+        key = as_struct(self.model.write.unique_key)
         return rows.select(
-            as_struct(self.model.write.unique_key).alias("key"),
+            (f.when(~f.col(TRUNCATES), key) if TRUNCATES in rows.columns else key).alias("key"),
             as_struct(self.model.write.sequence_by).alias("sequence"),
             f.lit(self.began or query).alias("query_id"),
             f.lit(batch).cast("bigint").alias("batch_id"),
@@ -189,6 +193,13 @@ class Deleted:
     def _layout(self) -> TableLayout:
         properties = {"engine.model": self.model.name, "engine.deleted": "true"}
         return TableLayout(properties=properties, comment=f"Keys that '{self.model.name}' deleted lately.")
+
+
+def with_truncated_keys(deleted: DataFrame, rows: DataFrame, key: tuple[str, ...]) -> DataFrame:
+    """Deletes in which a TRUNCATE is one delete per key of some rows."""
+    truncates = deleted.where("key is null").select("sequence")
+    keys = rows.select(as_struct(key).alias("key")).distinct()
+    return deleted.where("key is not null").unionByName(keys.crossJoin(truncates))
 
 
 def as_struct(names: tuple[str, ...]) -> Column:

@@ -24,6 +24,10 @@ class Prepared(Protocol):
         """Whether other tables than the model's get rows of it."""
 
     @property
+    def quarantined(self) -> DataFrame | None:
+        """The rows that go to the quarantine in place of the table, as `reason` and `row`; None: there are none."""
+
+    @property
     def refusal(self) -> EngineError | None:
         """Why it cannot be committed; None: it can."""
 
@@ -82,6 +86,7 @@ class Added:
     branch: str | None = None
     several: bool = False
     refusal: EngineError | None = None
+    quarantined: DataFrame | None = None
 
     def first(self, batch: int, markers: Mapping[str, str]) -> None: ...
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -287,7 +287,8 @@ class BatchWriter:
             markers = {**self.markers(batch), **offsets}
             prepared.first(batch, markers)
             failing = expectations.failing(frame, rules.checks) if parted else None
-            quarantined = self._quarantine(session, batch, observations, failing)
+            more_rows = [rows for rows in (failing, prepared.quarantined) if rows is not None]
+            quarantined = self._quarantine(session, batch, observations, more_rows)
             commit = prepared.commit(markers, self._expected(markers["model"]))
             self.taken_out.add(rules.watched_inputs, observations)
         finally:
@@ -315,7 +316,7 @@ class BatchWriter:
         return executions.of_batch(self.query.result(_START_SECONDS))
 
     def _quarantine(
-        self, session: SparkSession, batch: int, observations: Mapping[str, Observed], failing: DataFrame | None
+        self, session: SparkSession, batch: int, observations: Mapping[str, Observed], more_rows: Sequence[DataFrame]
     ) -> int:
         table, markers = self.rules.quarantine, self.markers(batch)
         if table is None:
@@ -325,8 +326,7 @@ class BatchWriter:
         if earlier_commit is not None and earlier_commit.marker("fingerprint") == markers["fingerprint"]:
             return int(earlier_commit.summary.get("added-records", 0))
         parts = list(bad_records.to_quarantine(session, self._execution(), self.rules.watched_inputs, observations))
-        if failing is not None:
-            parts.append(failing)
+        parts += more_rows
         if earlier_commit is not None:
             # The model was changed between the outputs of the batch: all of it follows the new rules.
             return table.redo(session, parts, batch, query, markers, earlier_commit)

@@ -10,6 +10,7 @@ from engine.errors import near
 from engine.schema import ValueForm
 from engine.schema.format_keys import KAFKA_KEYS
 from engine.sources.connection import PREFIX, consumer_faults
+from engine.sources.kafka.keyed_records import VALUES, key_of
 from engine.sources.spec import SourceSpec, SpecFault, reader_faults, starting_milliseconds
 from engine.sources.values import VALUE_FORMATS
 from engine.sources.values.declared_value import value_faults, value_of
@@ -89,12 +90,27 @@ def _tombstone_faults(spec: SourceSpec) -> Iterator[SpecFault]:
         )
         yield SpecFault(("on_tombstone",), message, "Remove it.", "setting-conflict")
     if policy == "delete":
-        message = "'on_tombstone: delete' is not supported in this version"
-        hint = "For a topic of Debezium, write value: {format: debezium, key: [id]}, which deletes rows."
-        yield SpecFault(("on_tombstone",), message, hint, "not-supported")
-    elif policy not in TOMBSTONE_POLICIES:
+        yield from _keyed_faults(spec)
+    elif "key" in spec.settings:
+        hint = "Add 'on_tombstone: delete', or remove it."
+        yield SpecFault(("key",), "'key' needs 'on_tombstone: delete'", hint, "setting-needs", at_key=True)
+    if policy not in TOMBSTONE_POLICIES:
         message = f"'on_tombstone' cannot be '{policy}'"
         yield SpecFault(("on_tombstone",), message, f"Allowed: {', '.join(TOMBSTONE_POLICIES)}.")
+
+
+def _keyed_faults(spec: SourceSpec) -> Iterator[SpecFault]:
+    format_ = value_of(spec)["format"]
+    if format_ not in VALUES:
+        message = f"'on_tombstone: delete' cannot be combined with format '{format_}'"
+        hint = "Remove it: the records of deletes have an operation." if format_ == "debezium" else "Use json or avro."
+        yield SpecFault(("on_tombstone",), message, hint, "setting-conflict")
+    if not key_of(spec):
+        message = "'on_tombstone: delete' needs 'key', the columns of the record's key"
+        yield SpecFault(("on_tombstone",), message, "Add key: [id].", "setting-needs")
+    if "topic" not in spec.settings:
+        message = "'on_tombstone: delete' needs one 'topic', because offsets order the changes of a key"
+        yield SpecFault(("on_tombstone",), message, "Declare a source per topic.", "setting-needs")
 
 
 def _start_faults(settings: Mapping[str, Any]) -> Iterator[SpecFault]:

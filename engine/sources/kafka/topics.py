@@ -25,6 +25,8 @@ from engine.sources.kafka.kafka_options import (
     is_reader_option,
     starting_offsets,
 )
+from engine.sources.kafka.keyed_records import change_feed as keyed_changes
+from engine.sources.kafka.keyed_records import is_keyed, with_keys
 from engine.sources.kafka.topic_check import Topic
 from engine.sources.kafka.topic_offsets import ISOLATION, PolledTopics, client_of, names_of, stand_of
 from engine.sources.kafka.unread_times import UnreadTimes
@@ -39,7 +41,7 @@ from engine.sources.spec import (
     begun_at,
     starting_milliseconds,
 )
-from engine.sources.traits import ColumnsBy, SourceTraits
+from engine.sources.traits import ChangeFeed, ColumnsBy, SourceTraits
 from engine.sources.values import value_format
 from engine.sources.values.declared_value import change_feed, value_of
 
@@ -58,7 +60,7 @@ __all__ = [
 
 FORMATS: tuple[str, ...] = ("kafka",)
 ONE_OF: tuple[tuple[str, ...], ...] = (TOPICS, STARTS)
-MEANING: tuple[str, ...] = (*TOPICS, "value")
+MEANING: tuple[str, ...] = (*TOPICS, "value", "key")
 REPLAYABLE = True
 LISTED = True
 # Of a source that ends somewhere: the offset behind the last record of each partition, by topic.
@@ -222,6 +224,8 @@ def _read(session: SparkSession, spec: SourceSpec, place: Place, *, stream: bool
     if form is None:
         raise AssertionError(value["format"])
     decoded = form.decode(raw_values, spec, value, place)
+    if is_keyed(spec):
+        return with_keys(decoded, spec)
     return _without_tombstones(decoded) if spec.settings.get("on_tombstone") == "ignore" else decoded
 
 
@@ -267,6 +271,10 @@ def _starting(spec: SourceSpec, topics: Mapping[str, Topic]) -> str:
     for name, partitions in offsets.items():
         all_offsets.setdefault(name, {}).update({str(p): offset for p, offset in partitions.items()})
     return json.dumps(all_offsets)
+
+
+def _changes(spec: SourceSpec) -> ChangeFeed | None:
+    return keyed_changes(spec) if is_keyed(spec) else change_feed(spec)
 
 
 def _topic_names(spec: SourceSpec) -> tuple[str, ...]:
@@ -364,7 +372,7 @@ TRAITS: Mapping[str, SourceTraits] = {
         closed_options=True,
         columns_by=ColumnsBy.NAME,
         topic_names=_topic_names,
-        change_feed=change_feed,
+        change_feed=_changes,
         change_records=_change_records,
         placed=_placed,
         begun_at=_begun_at,

@@ -1,6 +1,7 @@
 package headrace;
 
 import com.fasterxml.jackson.databind.JsonNode;
+import java.util.Locale;
 
 /**
  * The position of a change of Debezium: a text that is greater for the later one of two changes of a key.
@@ -20,6 +21,11 @@ final class ChangePositions {
             case "postgresql" -> String.join("-", rank, number(source, "lsn"));
             case "mysql", "mariadb" ->
                 String.join("-", rank, file(source), number(source, "pos"), number(source, "row"));
+            // A row of a snapshot has no position in these logs.
+            case "sqlserver" -> rank.equals("0") ? rank
+                : String.join("-", rank, hexadecimal(source, "change_lsn"), number(source, "event_serial_no"));
+            case "oracle" -> rank.equals("0") ? rank
+                : String.join("-", rank, scn(source), hexadecimal(source, "rs_id"), number(source, "ssn"));
             default -> throw new ChangeValues.Unfit(
                 "change records of this connector are not supported in this version: " + connector);
         };
@@ -40,6 +46,24 @@ final class ChangePositions {
             throw new ChangeValues.Unfit("its 'source' has no '" + name + "', which orders the changes of a key");
         }
         return String.format("%019d", value.longValue());
+    }
+
+    /** A position of parts with a fixed number of hexadecimal digits. */
+    private static String hexadecimal(JsonNode source, String name) {
+        String text = source.path(name).asText("").strip().toLowerCase(Locale.ROOT);
+        if (!text.matches("(0x)?[0-9a-f]+([:.][0-9a-f]+){2}")) {
+            throw new ChangeValues.Unfit("its 'source' has no '" + name + "', which orders the changes of a key");
+        }
+        return text;
+    }
+
+    /** Oracle's number of a change, which several changes of a transaction may share; text, as it may exceed a long. */
+    private static String scn(JsonNode source) {
+        String text = source.path("scn").asText("");
+        if (!text.matches("[0-9]{1,20}")) {
+            throw new ChangeValues.Unfit("its 'source' has no 'scn', which orders the changes of a key");
+        }
+        return "0".repeat(20 - text.length()) + text;
     }
 
     /** The number of a file of the binary log: mysql-bin.1000000 comes after mysql-bin.999999. */

@@ -8,6 +8,7 @@ import com.fasterxml.jackson.databind.node.JsonNodeFactory;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.io.IOException;
 import java.io.Serializable;
+import java.util.ArrayList;
 import java.util.Iterator;
 import java.util.LinkedHashSet;
 import java.util.List;
@@ -15,6 +16,7 @@ import java.util.Set;
 import org.apache.spark.sql.Column;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
+import org.apache.spark.sql.catalyst.util.GenericArrayData;
 import org.apache.spark.sql.classic.ExpressionUtils;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.DataTypes;
@@ -38,18 +40,24 @@ public final class ChangeRecords implements Serializable {
         .add("position", DataTypes.StringType)
         .add("changed", DataTypes.LongType)
         .add("row", DataTypes.BinaryType)
-        .add("skipped", DataTypes.StringType);
+        .add("skipped", DataTypes.StringType)
+        .add("unavailable", DataTypes.createArrayType(DataTypes.StringType));
 
     private final StructType columns;
     private final List<String> keys;
+    private final boolean appliesTruncate;
+    private final boolean flattened;
     private final boolean inLines;
 
     private transient JsonMapper mapper;
     private transient ChangeValues values;
 
-    private ChangeRecords(StructType columns, List<String> keys, boolean inLines) {
+    private ChangeRecords(StructType columns, List<String> keys, boolean appliesTruncate, boolean flattened,
+            boolean inLines) {
         this.columns = columns;
         this.keys = keys;
+        this.appliesTruncate = appliesTruncate;
+        this.flattened = flattened;
         this.inLines = inLines;
     }
 
@@ -60,11 +68,15 @@ public final class ChangeRecords implements Serializable {
      * @param value binary.
      * @param schema the declared columns as JSON.
      * @param keys the names of the columns of the key; empty: the table has no key.
+     * @param appliesTruncate whether a TRUNCATE is a row of operation `t`, without values, and not bad.
+     * @param flattened whether values are rows, as ExtractNewRecordState leaves them, and not changes; the records then
+     *     have neither a position nor a time.
      * @param inLines whether the value is an object of `key` and `value`, as files have them.
      */
-    public static Column column(Column key, Column value, String schema, List<String> keys, boolean inLines) {
+    public static Column column(Column key, Column value, String schema, List<String> keys, boolean appliesTruncate,
+            boolean flattened, boolean inLines) {
         StructType columns = (StructType) ((StructType) DataType.fromJson(schema)).asNullable();
-        ChangeRecords reader = new ChangeRecords(columns, List.copyOf(keys), inLines);
+        ChangeRecords reader = new ChangeRecords(columns, List.copyOf(keys), appliesTruncate, flattened, inLines);
         return Readers.column(reader, RESULT, List.of(ExpressionUtils.expression(key), ExpressionUtils.expression(value)),
             List.of(DataTypes.BinaryType, DataTypes.BinaryType));
     }
@@ -106,6 +118,10 @@ public final class ChangeRecords implements Serializable {
             value = parsed(valueBytes);
         }
         Part change = Part.of(value);
+        if (flattened) {
+            fillFlattened(Part.of(key), change, row);
+            return;
+        }
         if (change.payload.isNull()) {
             if (Part.of(key).payload.isNull()) {
                 throw new ChangeValues.Unfit("it has neither a key nor a value");
@@ -158,36 +174,62 @@ public final class ChangeRecords implements Serializable {
         String op = payload.path("op").asText("");
         if (!payload.has("op") || !payload.path("source").isObject()) {
             throw new ChangeValues.Unfit("it is not a change record of Debezium: it has no 'op' and 'source'");
-        } else if (op.equals("t")) {
-            throw new ChangeValues.Unfit("the table was truncated, which is not supported in this version");
-        } else if (!Set.of("c", "u", "d", "r").contains(op)) {
+        } else if (op.equals("t") && !appliesTruncate) {
+            throw new ChangeValues.Unfit("the table was truncated, and 'on_truncate' is 'reject'");
+        } else if (!Set.of("c", "u", "d", "r", "t").contains(op)) {
             throw new ChangeValues.Unfit("unknown operation: " + op);
         } else if (keys.isEmpty() && !Set.of("c", "r").contains(op)) {
             throw new ChangeValues.Unfit("a row of a table without a key was changed or deleted");
         }
         ObjectNode read = mapper.createObjectNode();
-        if (!op.equals("d")) {
+        if (!op.equals("d") && !op.equals("t")) {
             Part after = change.field("after");
             if (!after.payload.isObject()) {
                 throw new ChangeValues.Unfit("it has no 'after'");
             }
-            for (StructField column : columns.fields()) {
-                convert(after, column, read);
-            }
+            row.update(5, convertRow(after, read));
         }
-        if (!keys.isEmpty()) {
-            checkKey(key);
-            for (StructField column : columns.fields()) {
-                if (keys.contains(column.name())) {
-                    convert(key, column, read);
-                }
-            }
+        if (!keys.isEmpty() && !op.equals("t")) {
+            convertKey(key, read);
         }
         JsonNode source = payload.get("source");
         row.update(0, UTF8String.fromString(op));
         row.update(1, UTF8String.fromString(ChangePositions.position(source, op)));
         row.update(2, changed(source));
         row.update(3, mapper.writeValueAsBytes(read));
+    }
+
+    /** A row as ExtractNewRecordState leaves it: a deleted one has no value, or `__deleted`. */
+    private void fillFlattened(Part key, Part change, GenericInternalRow row) throws IOException {
+        JsonNode payload = change.payload;
+        if (payload.isNull() && key.payload.isNull()) {
+            throw new ChangeValues.Unfit("it has neither a key nor a value");
+        } else if (!payload.isNull() && !payload.isObject()) {
+            throw new ChangeValues.Unfit(NO_OBJECT);
+        } else if (payload.has("op") && payload.has("after") && payload.path("source").isObject()) {
+            throw new ChangeValues.Unfit("it is a change record that is not flattened");
+        }
+        String op = payload.path("__op").isTextual() ? payload.get("__op").textValue() : "u";
+        op = payload.isNull() || payload.path("__deleted").asText().equals("true") ? "d" : op;
+        if (!Set.of("c", "u", "d", "r").contains(op)) {
+            throw new ChangeValues.Unfit("unknown operation: " + op);
+        }
+        ObjectNode read = mapper.createObjectNode();
+        if (!op.equals("d")) {
+            row.update(5, convertRow(change, read));
+        }
+        convertKey(key, read);
+        row.update(0, UTF8String.fromString(op));
+        row.update(3, mapper.writeValueAsBytes(read));
+    }
+
+    private void convertKey(Part key, ObjectNode read) throws IOException {
+        checkKey(key);
+        for (StructField column : columns.fields()) {
+            if (keys.contains(column.name())) {
+                convert(key, column, read);
+            }
+        }
     }
 
     private void checkKey(Part key) {
@@ -208,6 +250,20 @@ public final class ChangeRecords implements Serializable {
             throw new ChangeValues.Unfit("the key of the record has the columns " + String.join(", ", names)
                 + " and not " + String.join(", ", keys));
         }
+    }
+
+    /** Convert the columns of a row; the result has the names of those that were not sent, or is null. */
+    private GenericArrayData convertRow(Part after, ObjectNode read) throws IOException {
+        List<Object> unavailable = new ArrayList<>();
+        for (StructField column : columns.fields()) {
+            Part field = after.field(column.name());
+            if (!keys.contains(column.name()) && ChangeValues.isUnavailable(field.payload, field.schema)) {
+                unavailable.add(UTF8String.fromString(column.name()));
+            } else {
+                convert(after, column, read);
+            }
+        }
+        return unavailable.isEmpty() ? null : new GenericArrayData(unavailable.toArray());
     }
 
     private void convert(Part part, StructField column, ObjectNode read) throws IOException {

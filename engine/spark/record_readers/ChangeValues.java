@@ -67,8 +67,7 @@ final class ChangeValues {
             return value;
         }
         if (isUnavailable(value, schema)) {
-            throw new Unfit("'" + path + "' was not sent because it did not change, which is not supported in this "
-                + "version; set REPLICA IDENTITY FULL on the table");
+            throw new Unfit("'" + path + "' was not sent because it did not change, and is part of a column or of the key");
         }
         if (schema == null) {
             return withoutSchema(value, type, path);
@@ -242,7 +241,7 @@ final class ChangeValues {
     }
 
     /** Whether a value stands for one that PostgreSQL did not send, because the column is large and did not change. */
-    private static boolean isUnavailable(JsonNode value, JsonNode schema) {
+    static boolean isUnavailable(JsonNode value, JsonNode schema) {
         if (value.isTextual()) {
             String text = value.textValue();
             boolean isBytes = schema == null || schema.path("type").asText().equals("bytes");
