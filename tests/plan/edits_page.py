@@ -25,8 +25,8 @@ _GROUPS: tuple[tuple[str, str, Mapping[str, Sequence[Any]]], ...] = (
     (
         "Resumes with a new column",
         (
-            "The state has the values for the column. With `on_schema_change: append_columns` (or after you add the column to the table) the "
-            "stream resumes. The column is NULL in existing rows."
+            "The streaming state already contains the column's values. The stream resumes once the table has the column: set "
+            "`on_schema_change: append_columns`, or add it yourself. Existing rows keep NULL in it."
         ),
         ADDITIVE,
     ),
