@@ -157,7 +157,9 @@ def _destination(item: Section, target: Target) -> tuple[str, str]:
     elif connection:
         _check_connection(_child(to, "connection"), target.connections[connection], connection)
     if table and not _TABLE.fullmatch(table):
-        _child(to, "table").report("bad-name", f"'{table}' is not a table", "Write <schema>.<table>: public.orders.")
+        _child(to, "table").report(
+            "bad-name", f"'{table}' is not a qualified table name", "Write <schema>.<table>, for example public.orders."
+        )
         table = ""
     return connection, table
 
