@@ -65,7 +65,7 @@ _REPEATING = {
 def plan(
     output: str | None, unchanged: bool, fail_on: tuple[str, ...], diff: bool, no_catalog: bool, **options: Any
 ) -> int:
-    """Show what a build would do with each model, and why. Changes nothing."""
+    """Show how a build would affect each model, and why. Changes nothing."""
     selection, shared = split(options)
     run_options = cast("RebuildOptions", {key: shared.pop(key) for key in RebuildOptions.__annotations__})
 
