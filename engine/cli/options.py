@@ -38,7 +38,7 @@ def output_options(command: Command) -> Command:
         ),
         _option(
             "--log-format", env="LOG_FORMAT", type=click.Choice(["text", "json"]), default="text",
-            help="Format of log lines; json: one object per line.",
+            help="Format of messages; json: one object per line.",
         ),
         _option(
             "--project-dir", env="PROJECT_DIR", type=click.Path(path_type=Path, file_okay=False), default=".",
