@@ -303,7 +303,7 @@ def ask(path: Path | None, name: str, /, **arguments: Any) -> int | None:
             send(connection, {"do": name, **arguments})
             reply = receive(connection, _CLIENT_SECONDS)
         except (OSError, MalformedError) as error:
-            message = f"process {pid}, which carried out the command, has ended or does not answer"
+            message = f"process {pid}, which carried out the command, has ended or does not respond"
             hint = "Run the command again: rows that were committed are kept, and the next build continues there."
             raise StateError("process-lost", message, hint) from error
     if (reason := reply.get("error")) is not None:

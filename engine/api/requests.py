@@ -211,7 +211,7 @@ def artifact_folder(root: Path, path: str | Path) -> Path:
         raise UsageError("usage", message, "Name a folder such as target or build/artifacts.")
     if (link := first_link(root, folder)) is not None:
         hint = "Remove it: artifacts are never written through a symbolic link of the project."
-        raise ProjectError("target-link", f"{link} is a link; nothing is written there", hint)
+        raise ProjectError("target-link", f"{link} is a symlink; nothing is written there", hint)
     return folder
 
 

@@ -232,7 +232,7 @@ class WarmSession:
                     self._unclosed = 0
             except spark_exceptions():
                 _log.exception("queries that a run left behind")
-                self._restart_reason = _ENDED if not opened.session.jvm.alive else "Java does not answer"
+                self._restart_reason = _ENDED if not opened.session.jvm.alive else "Java does not respond"
                 return False
             if leftovers:
                 self._restart_reason = f"the last run left something in it: {', '.join(sorted(leftovers))}"
@@ -263,5 +263,5 @@ def _remains(session: Session) -> frozenset[str]:
     try:
         return remains(session.spark)
     except spark_exceptions() + (TypeError, AttributeError) as error:  # noqa: RUF005 - mypy reads the sum
-        message = "Java ended, or no longer answers, while the session was opened"
+        message = "Java exited, or no longer responds, while the session was opened"
         raise SetupError("java-ended", message, f"See {session.jvm.log}. Run it again.") from error

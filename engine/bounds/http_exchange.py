@@ -33,7 +33,7 @@ def seconds_left(timeout: float, deadline: float) -> float:
     """Return seconds until the silence `timeout` or the monotonic `deadline`, or raise TimeoutError."""
     seconds = deadline - time.monotonic()
     if seconds <= 0:
-        raise TimeoutError("its answer takes too long")
+        raise TimeoutError("its response takes too long")
     return max(_LEAST_SECONDS, min(timeout, seconds))
 
 
@@ -127,7 +127,7 @@ def _body(response: Any, most_bytes: int) -> bytes:
     while chunk := response.read1(_CHUNK):
         body += chunk
         if len(body) > most_bytes:
-            raise BodyTooLargeError(f"its answer has more than {most_bytes:,} bytes")
+            raise BodyTooLargeError(f"its response has more than {most_bytes:,} bytes")
     return bytes(body)
 
 
@@ -135,16 +135,16 @@ def _unpacked(content: bytes, packed: str, most_bytes: int) -> bytes:
     if packed == "identity":
         return content
     if packed not in {"gzip", "x-gzip"}:
-        raise BodyEncodingError("its answer is packed in a way that was not asked for")
+        raise BodyEncodingError("its response has an encoding that was not requested")
     try:
         unpacking = zlib.decompressobj(_GZIP)
         unpacked = unpacking.decompress(content, most_bytes + 1)
     except zlib.error as error:
-        raise BodyEncodingError("its answer cannot be unpacked") from error
+        raise BodyEncodingError("its response cannot be decompressed") from error
     if len(unpacked) > most_bytes:
-        raise BodyTooLargeError(f"its answer has more than {most_bytes:,} bytes")
+        raise BodyTooLargeError(f"its response has more than {most_bytes:,} bytes")
     if not unpacking.eof:
-        raise BodyEncodingError("its answer is cut off")
+        raise BodyEncodingError("its response is truncated")
     return unpacked
 
 

@@ -16,14 +16,14 @@ _STOPPED = "the next start or build continues where this one stopped"
 
 @click.command(cls=Command)
 @click.option("--watch", is_flag=True, help="Refresh the status until Ctrl-C.")
-@click.option("--live", is_flag=True, help="Check only that the process responds, for a liveness probe.")
-@click.option("--output", type=click.Choice(["text", "json"]), default="text")
+@click.option("--live", is_flag=True, help="Only check that the process responds (for liveness probes).")
+@click.option("--output", type=click.Choice(["text", "json"]), default="text", help="Output format.")
 @project_options
 def status(*, watch: bool, live: bool, output: str, **shared: Any) -> int:
-    """Show the state, lag, rows and errors of each model under `engine start`.
+    """Show the status, lag, rows and errors of each model run by `engine start`.
 
-    Exits with 0 if all models are healthy, 1 if a model has failed or stalled, and 3 if `engine start` is not running.
-    With --live, exits with 0 if the process responds, 1 if it hangs, and 3 if it is not running.
+    Exit codes: 0 if all models are healthy, 1 if a model has failed or stalled, 3 if `engine start` is not running.
+    With --live: 0 if the process responds, 1 if it does not respond, 3 if it is not running.
     """
     code = 0
 
@@ -47,15 +47,15 @@ def status(*, watch: bool, live: bool, output: str, **shared: Any) -> int:
     type=click.FloatRange(min=0.1),
     default=20.0,
     show_default=True,
-    help="Seconds after which a stream with more input lets the others run first.",
+    help="End a stream's run after this many seconds, so that other models can run.",
 )
 @click.option("--idle-timeout", type=click.FloatRange(min=0), default=10.0, show_default=True,
-              help="Idle minutes before Headrace shuts the Spark JVM down; 0: never.")  # fmt: skip
+              help="Shut the Spark JVM down after this many idle minutes; 0: never.")  # fmt: skip
 @click.option("--reload/--no-reload", default=True, help="Reload the project after each edit.")
 @click.option("--maintain-after", type=click.IntRange(0), default=100, show_default=True,
-              help="Maintain a table after this number of commits, when the process is idle; 0: never.")  # fmt: skip
+              help="Maintain a table after this many commits, when the process is idle; 0: never.")  # fmt: skip
 @click.option("--max-java-memory", type=click.FloatRange(min=0), default=0.0, show_default=True,
-              help="Restart the Spark JVM between runs if it uses more gigabytes; 0: no limit.")  # fmt: skip
+              help="Restart the Spark JVM between runs if it uses more than this many GB; 0: no limit.")  # fmt: skip
 @click.option("--serve", type=click.IntRange(0, 65535), help="Serve the live page on this port of 127.0.0.1.")
 @selection_options
 @project_options

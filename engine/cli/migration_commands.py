@@ -21,11 +21,11 @@ _OUT = click.option(
     required=True,
     metavar="DIR",
     type=click.Path(path_type=Path),
-    help="Folder for the new project; it must be empty or not exist.",
+    help="Folder for the new project. It must be empty or must not exist.",
 )
 
 _ALL = click.option(
-    "--must-compile", is_flag=True, help="Exit with 1 unless all models are imported and compile (for scripts)."
+    "--must-compile", is_flag=True, help="Exit with code 1 unless all models are imported and compile (for scripts)."
 )
 
 
@@ -42,12 +42,12 @@ def import_() -> None:
     type=click.Choice(["draft", "table"]),
     default="draft",
     show_default=True,
-    help="Import incremental models as drafts to complete, or as tables that each build rebuilds.",
+    help="draft: import incremental models as drafts that you complete; table: import them as batch tables.",
 )
 @_ALL
 @output_options
 def dbt(folder: Path, out: Path, incremental: Any, *, must_compile: bool, **shared: Any) -> int:
-    """Import a dbt project from the folder with its manifest.json (usually target/). Runs none of its code."""
+    """Import a dbt project from its manifest.json in TARGET_DIR (usually target/). Does not run its code."""
 
     def work(settings: CommandSettings) -> bool:
         from engine_import.dbt.import_dbt import import_dbt
@@ -96,7 +96,7 @@ def export() -> None:
 @click.option(
     "--database",
     metavar="NAME",
-    help="Name of the catalog in dbt (default: same name); '' if the adapter has none.",
+    help="Database name in dbt (default: the catalog name); '' if the adapter has no databases.",
 )
 @selection_options
 @project_options
@@ -131,7 +131,7 @@ def dbt_sources_(out: Path | None, database: str | None, **options: Any) -> int:
 @selection_options
 @project_options
 def duckdb(file: Path, *, replace: bool, **options: Any) -> int:
-    """Copy stored tables into a DuckDB file, for tools that cannot read Iceberg. Needs the extra 'sql'."""
+    """Copy stored tables into a DuckDB file, for tools that cannot read Iceberg. Needs the Python extra 'sql'."""
 
     def work(settings: CommandSettings) -> None:
         from engine.cli.commands.export_command import export_copies

@@ -34,11 +34,11 @@ def output_options(command: Command) -> Command:
         _option(
             "--log-level", env="LOG_LEVEL", type=click.Choice([level.value for level in LogLevel]),
             default=LogLevel.INFO.value,
-            help="Lowest level to print. debug adds tracebacks; error is the same as -q.",
+            help="Lowest log level to print. debug adds tracebacks; error is the same as -q.",
         ),
         _option(
             "--log-format", env="LOG_FORMAT", type=click.Choice(["text", "json"]), default="text",
-            help="Format of the output; json: one object per line.",
+            help="Format of messages; json: one object per line.",
         ),
         _option(
             "--project-dir", env="PROJECT_DIR", type=click.Path(path_type=Path, file_okay=False), default=".",
@@ -53,16 +53,20 @@ def project_options(command: Command) -> Command:
     for decorate in (
         _option(
             "--warn-error/--no-warn-error", env="WARN_ERROR", default=None,
-            help="Treat warnings as errors, and fail data tests that warn (default: flags: in project.yml).",
+            help="Treat warnings as errors, and fail data tests that warn "
+            "(default: the value under 'flags' in project.yml).",
         ),
         _option(
             "--target-path", env="TARGET_PATH", type=click.Path(path_type=Path, file_okay=False),
             help="Folder for artifacts and logs, relative to the project (default: target/).",
         ),
-        _option("--vars", "variables", env="VARS", metavar="YAML", default="{}", help="Set var(): '{minimum: 10}'."),
+        _option(
+            "--vars", "variables", env="VARS", metavar="YAML", default="{}",
+            help="Set values for var(): '{minimum: 10}'.",
+        ),
         _option(
             "-t", "--target", env="TARGET", metavar="NAME", shell_complete=complete_targets,
-            help="Use this target of project.yml.",
+            help="Use this target from project.yml.",
         ),
     ):  # fmt: skip
         command = decorate(command)
@@ -73,7 +77,7 @@ def selection_options(command: Command) -> Command:
     for decorate in (
         _option(
             "--state", env="STATE", type=click.Path(path_type=Path, file_okay=False),
-            help="Folder of an earlier manifest.json, for state:modified.",
+            help="Folder that contains an earlier manifest.json, for state:modified.",
         ),
         _option(
             "--allow-empty", env="ALLOW_EMPTY", is_flag=True,
@@ -82,7 +86,7 @@ def selection_options(command: Command) -> Command:
         _option("--selector", env="SELECTOR", metavar="NAME", help="Use a selector from selectors.yml."),
         _option(
             "--exclude", env="EXCLUDE", cls=Several, metavar="SELECTION", shell_complete=complete_selections,
-            help="Exclude nodes.",
+            help="Exclude nodes from the selection.",
         ),
         _option(
             "-s", "--select", "-m", "--models", env="SELECT", cls=Several, metavar="SELECTION",
@@ -98,17 +102,17 @@ def defer_options(command: Command) -> Command:
     for decorate in (
         _option(
             "--favor-state/--no-favor-state", env="FAVOR_STATE", default=None,
-            help="With --defer: prefer the tables of the manifest.json even if the target has its "
-            "own (default: flags: in project.yml).",
+            help="With --defer: read unselected models from the manifest.json even if they exist in the target "
+            "(default: the value under 'flags' in project.yml).",
         ),
         _option(
             "--defer-state", env="DEFER_STATE", type=click.Path(path_type=Path, file_okay=False),
-            help="Folder of a manifest.json for --defer (default: --state).",
+            help="Folder that contains the manifest.json for --defer (default: --state).",
         ),
         _option(
             "--defer/--no-defer", env="DEFER", default=None,
-            help="Read unselected models that are missing in the target from the tables in the "
-            "manifest.json of --state (default: flags: in project.yml).",
+            help="For unselected models that do not exist in the target, read the tables listed in the "
+            "--state manifest.json (default: the value under 'flags' in project.yml).",
         ),
     ):  # fmt: skip
         command = decorate(command)
@@ -122,17 +126,23 @@ def plan_options(command: Command) -> Command:
             env="ACCEPT",
             multiple=True,
             type=click.Choice(["downstream-stops", "files-gone", "sink-schema"]),
-            help="Accept this consequence of a full refresh, or of an edit for consumers of a sink.",
+            help="Proceed with a full refresh even if downstream streams stop (downstream-stops) or rows of archived "
+            "or deleted files are lost (files-gone), or with an edit that changes columns of a sink (sink-schema). "
+            "Can be repeated.",
         ),
         _option(
             "--reset-checkpoint",
             env="RESET_CHECKPOINT",
             metavar="now|earliest|open-windows|TIME",
-            help="Start new checkpoints for the selected streams and keep their rows. Streams start "
-            "at: now, earliest, open-windows (windows that are not written yet), or a time.",
+            help="Start new checkpoints for the selected streams and keep their rows. Each stream reads from now, "
+            "from the earliest record, from the windows that are not written yet (open-windows), or from a timestamp.",
         ),
         _option(
-            "-f", "--full-refresh", env="FULL_REFRESH", is_flag=True, help="Rebuild the selected models from scratch."
+            "-f",
+            "--full-refresh",
+            env="FULL_REFRESH",
+            is_flag=True,
+            help="Rebuild the selected models from the first row of their sources.",
         ),
         _option(
             "--discard-refresh",
@@ -168,7 +178,7 @@ def test_options(command: Command) -> Command:
 
 fail_fast_option = _option(
     "-x", "--fail-fast/--no-fail-fast", env="FAIL_FAST", default=None,
-    help="Stop at the first failure (default: flags: in project.yml).",
+    help="Stop at the first failure (default: the value under 'flags' in project.yml).",
 )  # fmt: skip
 
 

@@ -23,8 +23,8 @@ from engine.errors import UsageError
     type=click.Choice(["files", "kafka", "cdc", "debezium"]),
     default="files",
     show_default=True,
-    help="files: JSON lines and an hourly window; kafka: the same from a topic; cdc: change events merged by key; "
-    "debezium: change events of Debezium.",
+    help="files: JSON Lines files with an hourly window; kafka: the same data from a topic; cdc: change events "
+    "merged by key; debezium: change events from Debezium.",
 )
 @output_options
 def init(folder: Path, template: str, **shared: Any) -> int:
@@ -55,12 +55,14 @@ def parse(**options: Any) -> int:
 
 
 @click.command("compile", cls=Command)
-@click.option("--inline", metavar="SQL", help="Compile this query and print its SQL; it may use ref() and source().")
+@click.option(
+    "--inline", metavar="SQL", help="Compile this query and print its SQL. The query can use ref() and source()."
+)
 @defer_options
 @selection_options
 @project_options
 def compile_(inline: str | None, **options: Any) -> int:
-    """Compile the project to target/ and report all errors. With a selection, print its SQL."""
+    """Compile the project to target/ and report all errors. With a selection, print the compiled SQL."""
 
     def work(settings: CommandSettings) -> bool:
         from engine.cli.commands.compile_command import compile_, compile_inline
@@ -77,21 +79,20 @@ def compile_(inline: str | None, **options: Any) -> int:
 
 
 @click.command(cls=Command)
-@click.option(
-    "--output", type=click.Choice(["text", "name", "path", "json"]), default="text", help="Format of the output."
-)
+@click.option("--output", type=click.Choice(["text", "name", "path", "json"]), default="text", help="Output format.")
 @click.option("--output-keys", cls=Several, metavar="KEY", help="With --output json: keys to print (default: all).")
 @click.option(
     "--resource-type",
     type=click.Choice(["model", "source", "test", "unit_test", "exposure", "sink", "all"]),
     default="all",
+    help="List only nodes of this kind.",
 )
 @click.option("--orphans", is_flag=True, help="List tables without a model.")
 @defer_options
 @selection_options
 @project_options
 def ls(output: str, output_keys: tuple[str, ...], resource_type: str, *, orphans: bool, **options: Any) -> int:
-    """List nodes in build order."""
+    """List models, sources and tests in build order."""
 
     def work(settings: CommandSettings) -> None:
         if orphans:
@@ -119,14 +120,12 @@ def ls(output: str, output_keys: tuple[str, ...], resource_type: str, *, orphans
 
 @click.command(cls=Command)
 @click.argument("column", required=False)
-@click.option("--impact", is_flag=True, help="Also list the models that break if the column is removed.")
-@click.option(
-    "--output", type=click.Choice(["text", "json", "mermaid", "dot"]), default="text", help="Format of the output."
-)
+@click.option("--impact", is_flag=True, help="Also list the models that fail if the column is removed.")
+@click.option("--output", type=click.Choice(["text", "json", "mermaid", "dot"]), default="text", help="Output format.")
 @selection_options
 @project_options
 def lineage(column: str | None, impact: bool, output: str, **options: Any) -> int:
-    """Trace a COLUMN (model.column) to its sources. Without COLUMN, print the graph of the selection."""
+    """Trace a COLUMN (model.column) to its sources. Without COLUMN, print the lineage graph of the selection."""
 
     def work(settings: CommandSettings) -> None:
         from engine.cli.commands.docs_command import lineage
@@ -147,7 +146,7 @@ def docs() -> None:
     "--compare",
     metavar="STATE",
     type=click.Path(path_type=Path, file_okay=False),
-    help="Show differences from the manifest.json in this folder.",
+    help="Show changes since the manifest.json in this folder.",
 )
 @click.option(
     "--rows",

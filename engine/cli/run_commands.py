@@ -27,7 +27,7 @@ from engine.errors import UsageError
 _STOPPED = "the next build continues where this one stopped"
 _REFRESHING = "the next build finishes the full refresh; to discard it: --discard-refresh"
 _watch_option = click.option(
-    "--watch", is_flag=True, help="Keep running and rebuild affected models after each edit, until Ctrl-C."
+    "--watch", is_flag=True, help="Keep running until Ctrl-C, and rebuild the affected models after each edit."
 )
 # What would be carried out again after each edit.
 _REPEATING = {
@@ -43,16 +43,16 @@ _REPEATING = {
     "--output",
     type=click.Choice(["tree", "text", "json", "markdown"]),
     default=None,
-    help="Format of the output (default: tree on a terminal, else text).",
+    help="Output format (default: tree on a terminal, otherwise text).",
 )
 @click.option("--unchanged", is_flag=True, help="Include unchanged models in the tree.")
 @click.option(
     "--fail-on",
     type=click.Choice(["create", "resume", "reset", "refresh", "rebuild"]),
     multiple=True,
-    help="Exit with 1 if a model has this action. Can be repeated.",
+    help="Exit with code 1 if the plan contains this action. Can be repeated.",
 )
-@click.option("--diff", is_flag=True, help="Show the changes in settings and SQL of each edited model.")
+@click.option("--diff", is_flag=True, help="Show the changed settings and SQL of each edited model.")
 @click.option(
     "--no-catalog",
     is_flag=True,
@@ -65,7 +65,7 @@ _REPEATING = {
 def plan(
     output: str | None, unchanged: bool, fail_on: tuple[str, ...], diff: bool, no_catalog: bool, **options: Any
 ) -> int:
-    """Show the effect of a build on each model, and the reason. Changes nothing."""
+    """Show how a build would affect each model, and why. Changes nothing."""
     selection, shared = split(options)
     run_options = cast("RebuildOptions", {key: shared.pop(key) for key in RebuildOptions.__annotations__})
 
@@ -90,15 +90,19 @@ def plan(
 @click.option(
     "--rebuild",
     is_flag=True,
-    help="Rebuild the selected streaming tables in shadow tables; test, compare and then publish them.",
+    help="Rebuild the selected streaming tables as shadow tables, then test, compare and publish them.",
 )
 @click.option(
     "--clone",
     metavar="TARGET",
-    help="Build only models that differ from another target, in clones of its tables. Read the other "
-    "models from that target.",
+    help="Clone the tables of models that differ from TARGET and build those clones; read all unchanged models "
+    "from TARGET.",
 )
-@click.option("--no-publish", is_flag=True, help="With --rebuild: stop before publishing.")
+@click.option(
+    "--no-publish",
+    is_flag=True,
+    help="With --rebuild: build, test and compare the shadow tables without publishing them.",
+)
 @click.option("--discard", is_flag=True, help="With --rebuild: remove the unpublished shadow tables.")
 def build(watch: bool, rebuild: bool, no_publish: bool, discard: bool, clone: str | None, **options: Any) -> int:
     """Run models and tests in dependency order."""
@@ -234,7 +238,7 @@ def _check_repeatable(run_options: RunOptions, junit: Path | None) -> None:
     "--threads",
     type=click.IntRange(1, 64),
     envvar="ENGINE_THREADS",
-    help="Number of nodes to run in parallel (default: as in the repeated command).",
+    help="Number of nodes to run in parallel (default: as in the command to retry).",
 )
 @fail_fast_option
 @project_options
@@ -253,16 +257,18 @@ def retry(threads: int | None, *, fail_fast: bool | None, **shared: Any) -> int:
 @click.option(
     "--deploy-mode",
     type=click.Choice(["client", "cluster"]),
-    help="Place of the driver (default: cluster, if the master supports it).",
+    help="Where to run the driver (default: cluster, if the master supports it).",
 )
 @click.option(
-    "--environment", default="", metavar="ARCHIVE", help="Packed Python environment for the cluster (venv-pack)."
+    "--environment", default="", metavar="ARCHIVE", help="Python environment for the cluster, packed with venv-pack."
 )
-@click.option("--dry-run", is_flag=True, help="Print the command, its settings and its files without running it.")
+@click.option(
+    "--dry-run", is_flag=True, help="Print the spark-submit command, its settings and its files without running it."
+)
 @project_options
 @click.argument("command", nargs=-1, type=click.UNPROCESSED)
 def submit(command: tuple[str, ...], deploy_mode: str | None, environment: str, *, dry_run: bool, **shared: Any) -> int:
-    """Run a COMMAND, such as build -s name, on the target's cluster with spark-submit."""
+    """Run a COMMAND (for example: build -s name) on the target's cluster with spark-submit."""
 
     def work(settings: CommandSettings) -> bool:
         from engine.cli.commands.submit_command import submit_command

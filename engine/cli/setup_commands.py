@@ -19,11 +19,11 @@ from engine.errors import UsageError
 
 @click.command(cls=Command)
 @click.option(
-    "--show-spark-conf", is_flag=True, help="Print the Spark settings of the session instead, with secrets masked."
+    "--show-spark-conf", is_flag=True, help="Only print the settings of the Spark session, with secrets masked."
 )
 @project_options
 def debug(*, show_spark_conf: bool, **shared: Any) -> int:
-    """Check Java, jars, catalog and state, and show how to fix problems."""
+    """Check Java, jars, catalog and state, and suggest a fix for each problem."""
 
     def work(settings: CommandSettings) -> bool:
         from engine.cli.commands.debug_command import debug
@@ -50,7 +50,7 @@ def explain(codes: tuple[str, ...], **shared: Any) -> int:
 @click.command(cls=Command)
 @output_options
 def clean(**shared: Any) -> int:
-    """Delete target/ and the project's cache. Keeps tables and their state."""
+    """Delete target/ and the project's cache. Does not delete tables or their state."""
 
     def work(settings: CommandSettings) -> None:
         from engine.target_folder import TargetFolder
@@ -66,17 +66,17 @@ def clean(**shared: Any) -> int:
 
 
 @click.command(cls=Command)
-@click.option("--force", is_flag=True, help="Replace an existing archive.")
+@click.option("--force", is_flag=True, help="Rebuild the cache even if it exists.")
 @click.option(
     "--driver-memory",
     default="",
     metavar="SIZE",
-    help="Heap size of the drivers to prepare for; only sizes from 32g need it.",
+    help="Driver heap size to build the cache for. Needed only for 32g or more.",
 )
 @click.option("--background", is_flag=True, hidden=True)
 @project_options
 def warmup(*, force: bool, driver_memory: str, background: bool, **shared: Any) -> int:
-    """Build the Java class cache once (about a minute), so that later starts take half the time.
+    """Build the Java class cache (about a minute), so that Spark starts in half the time.
 
     Without this command, Headrace builds the cache in the background after the first Spark session.
     """
@@ -105,13 +105,14 @@ def completion(context: click.Context, /, shell: str, **shared: Any) -> int:
 
 @click.command(cls=Command)
 @click.option("-y", "--yes", is_flag=True, help="Confirm without asking.")
-@click.option("--list", "list_only", is_flag=True, help="List the allowed places of this project.")
-@click.option("--forget", "forget_all", is_flag=True, help="Revoke the allowed places of this project.")
+@click.option("--list", "list_only", is_flag=True, help="List the approved hosts of this project.")
+@click.option("--forget", "forget_all", is_flag=True, help="Revoke all approvals of this project.")
 @project_options
 def trust(*, yes: bool, list_only: bool, forget_all: bool, **shared: Any) -> int:
-    """Show which secrets the target sends to which hosts, and allow it after confirmation.
+    """Show which secrets the target sends to which hosts, and ask you to approve them.
 
-    Headrace stores your answer per project folder, outside the project. In CI, set ENGINE_TRUST to the hosts.
+    Headrace stores the approvals per project folder, outside the project. In CI, set ENGINE_TRUST to the hosts,
+    separated by commas.
     """
 
     def work(settings: CommandSettings) -> None:
@@ -146,10 +147,10 @@ def fetch(**shared: Any) -> int:
 
 
 @click.command(cls=Command)
-@click.option("--formatter", metavar="COMMAND", help="Program that formats a model from stdin to stdout.")
+@click.option("--formatter", metavar="COMMAND", help="Formatter that reads a model from stdin and writes it to stdout.")
 @project_options
 def lsp(formatter: str | None, **shared: Any) -> int:
-    """Serve an editor on stdin and stdout: diagnostics, hover, completion. Needs the extra 'lsp'."""
+    """Run the language server (LSP) over stdin and stdout. Needs the Python extra 'lsp'."""
 
     def work(settings: CommandSettings) -> None:
         require_extra("pygls", "lsp")
@@ -167,12 +168,12 @@ def lsp(formatter: str | None, **shared: Any) -> int:
 
 @click.command(cls=Command)
 @click.option(
-    "--allow-tests", is_flag=True, help="Also offer a tool that runs unit tests, with the project's SQL in Spark."
+    "--allow-tests", is_flag=True, help="Add a tool that runs unit tests, which execute the project's SQL in Spark."
 )
-@click.option("--allow-build", is_flag=True, help="Also offer tools that run unit tests and build models.")
+@click.option("--allow-build", is_flag=True, help="Add tools that run unit tests and build models.")
 @project_options
 def mcp(*, allow_tests: bool, allow_build: bool, **shared: Any) -> int:
-    """Serve an AI assistant on stdin and stdout with tools that read the project. Needs the extra 'mcp'."""
+    """Run the MCP server for AI assistants over stdin and stdout. Needs the Python extra 'mcp'."""
 
     def work(settings: CommandSettings) -> None:
         require_extra("mcp", "mcp")

@@ -18,9 +18,11 @@ from engine.errors import UsageError
 @click.command(cls=Command)
 @click.argument("model", required=False, shell_complete=complete_models)
 @click.option("-s", "--select", "chosen_model", metavar="MODEL", help="Same as MODEL.")
-@click.option("--inline", metavar="SQL", help="Run this query instead of a model; it may use ref() and source().")
 @click.option(
-    "--table", is_flag=True, help="Print the stored table instead (without Java, except for VARIANT columns)."
+    "--inline", metavar="SQL", help="Run this query instead of a model. The query can use ref() and source()."
+)
+@click.option(
+    "--table", is_flag=True, help="Print the rows of the stored table (without Java, except for VARIANT columns)."
 )
 @click.option(
     "-n", "--limit", type=click.IntRange(1, 100_000), default=10, show_default=True, help="Number of rows to print."
@@ -47,7 +49,7 @@ def show(
     file: Path | None,
     **shared: Any,
 ) -> int:
-    """Run a model over all current data, including open windows, and print rows."""
+    """Run a model's query over all current data, including open windows, and print the rows."""
 
     def work(settings: CommandSettings) -> None:
         from engine.cli.commands.show_command import PrintOptions, read_sort, show_query, show_table
@@ -81,7 +83,7 @@ def show(
 )
 @project_options
 def sql(query: str | None, limit: int, everything: bool, output: str, file: Path | None, **shared: Any) -> int:
-    """Query the stored tables without Java. Without QUERY, open a prompt. Needs the extra 'sql'."""
+    """Query the stored tables without Java. Without QUERY, open a prompt. Needs the Python extra 'sql'."""
 
     def work(settings: CommandSettings) -> bool:
         from engine.cli.commands.show_command import PrintOptions
@@ -95,8 +97,8 @@ def sql(query: str | None, limit: int, everything: bool, output: str, file: Path
 @click.command(cls=Command)
 @click.argument("model", shell_complete=complete_models)
 @click.option("-n", "--limit", type=click.IntRange(0, 10_000), default=10, show_default=True,
-              help="Number of entries to print per step.")  # fmt: skip
-@click.option("--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
+              help="Number of state entries to print per step of the query.")  # fmt: skip
+@click.option("--output", type=click.Choice(["text", "json"]), default="text", show_default=True, help="Output format.")
 @project_options
 def state(model: str, limit: int, output: str, **shared: Any) -> int:
     """Inspect a stream's state: open windows, dedup keys, unmatched join rows."""
@@ -112,7 +114,9 @@ def state(model: str, limit: int, output: str, **shared: Any) -> int:
 @click.command(cls=Command)
 @click.option("--dry-run", is_flag=True, help="Print the planned changes without making them.")
 @click.option(
-    "--older-than", metavar="DURATION", help="Expire snapshots older than this (default: setting of the table, 5 days)."
+    "--older-than",
+    metavar="DURATION",
+    help="Expire snapshots older than this (default: the table's setting, or 5 days).",
 )
 @click.option(
     "--orphans-older-than", "orphans", metavar="DURATION", help="Remove orphan files older than this (default: 3 days)."
@@ -133,10 +137,10 @@ def maintain(dry_run: bool, older_than: str | None, orphans: str | None, **optio
 
 @click.command(cls=Command)
 @click.argument("model", shell_complete=complete_models)
-@click.option("--accept", is_flag=True, help="Publish the rows even if tests failed.")
+@click.option("--accept", is_flag=True, help="Publish the rows even if their tests failed.")
 @project_options
 def publish(model: str, accept: bool, **shared: Any) -> int:
-    """Publish staged rows of a model with publish: on_tests_pass."""
+    """Publish the staged rows of a model that sets publish: on_tests_pass."""
 
     def work(settings: CommandSettings) -> None:
         from engine.cli.commands.publish_command import accept_rows
@@ -154,11 +158,12 @@ def publish(model: str, accept: bool, **shared: Any) -> int:
     "--accept",
     multiple=True,
     type=click.Choice(["downstream-stops", "files-gone", "protected"]),
-    help="Accept this consequence.",
+    help="Proceed even if downstream streams stop (downstream-stops), rows of archived or deleted files are lost "
+    "(files-gone), or the table is protected. Can be repeated.",
 )
 @project_options
 def drop(tables: tuple[str, ...], accept: tuple[str, ...], *, everything: bool, yes: bool, **shared: Any) -> int:
-    """Drop tables with their files, state, quarantine and deleted keys. Asks for confirmation."""
+    """Drop tables with their files, state, quarantine tables and deleted keys. Asks for confirmation."""
 
     def work(settings: CommandSettings) -> None:
         from engine.cli.commands.drop_command import drop_tables
@@ -181,7 +186,7 @@ def drop(tables: tuple[str, ...], accept: tuple[str, ...], *, everything: bool, 
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @project_options
 def erase(model: str, where: str, quarantine: str | None, *, dry_run: bool, yes: bool, **shared: Any) -> int:
-    """Erase rows from a table, its earlier snapshots, its quarantine, and the disk. Asks for confirmation."""
+    """Erase rows from a table, its earlier snapshots and its quarantine table, and delete the underlying files."""
 
     def work(settings: CommandSettings) -> None:
         from engine.cli.commands.erase_command import erase_rows
@@ -196,18 +201,22 @@ def erase(model: str, where: str, quarantine: str | None, *, dry_run: bool, yes:
 @click.option("--from", "begin", required=True, metavar="TIME", help="Start of the time range, in UTC: 2026-05-01.")
 @click.option("--to", "end", metavar="TIME", help="End of the time range, exclusive (default: no end).")
 @click.option(
-    "--column", metavar="NAME", help="Time column of the table (default: column of the watermark or of the partitions)."
+    "--column",
+    metavar="NAME",
+    help="Date or timestamp column of the table (default: the watermark or partition column).",
 )
 @click.option(
     "--rows-per-commit",
     type=click.IntRange(min=1),
     default=1_000_000,
     show_default=True,
-    help="Maximum number of rows per commit; a commit has at least one day.",
+    help="Maximum rows per commit. A commit always covers at least one full day, even if that exceeds the limit.",
 )
 @click.option("--dry-run", is_flag=True, help="Print the rows to replace without replacing them.")
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
-@click.option("--accept", multiple=True, type=click.Choice(["fewer-rows"]), help="Accept this consequence.")
+@click.option(
+    "--accept", multiple=True, type=click.Choice(["fewer-rows"]), help="Proceed even if the new result has fewer rows."
+)
 @project_options
 def backfill(
     model: str,
@@ -242,10 +251,16 @@ def backfill(
 
 @click.command(cls=Command)
 @click.argument("model", shell_complete=complete_models)
-@click.option("--output", type=click.Choice(["text", "markdown", "json"]), default="text", show_default=True)
+@click.option(
+    "--output",
+    type=click.Choice(["text", "markdown", "json"]),
+    default="text",
+    show_default=True,
+    help="Output format.",
+)
 @project_options
 def compare(model: str, output: str, **shared: Any) -> int:
-    """Compare a table with its version before the last full refresh, or staged rows with the table."""
+    """Compare a table with its version before the last full refresh, or its staged rows with its published rows."""
 
     def work(settings: CommandSettings) -> None:
         from engine.cli.commands.compare_command import show_difference
@@ -259,10 +274,12 @@ def compare(model: str, output: str, **shared: Any) -> int:
 @click.argument("selection", metavar="MODEL...", nargs=-1, required=True, shell_complete=complete_models)
 @click.option("--dry-run", is_flag=True, help="Print the versions to restore without restoring them.")
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
-@click.option("--accept", multiple=True, type=click.Choice(["downstream-stops"]), help="Accept this consequence.")
+@click.option(
+    "--accept", multiple=True, type=click.Choice(["downstream-stops"]), help="Proceed even if downstream streams stop."
+)
 @project_options
 def rollback(selection: tuple[str, ...], accept: tuple[str, ...], *, dry_run: bool, yes: bool, **shared: Any) -> int:
-    """Restore streaming tables and checkpoints to the state before a full refresh. Asks for confirmation."""
+    """Restore streaming tables and checkpoints from before the last full refresh. Asks for confirmation."""
 
     def work(settings: CommandSettings) -> None:
         from engine.cli.commands.rollback_command import roll_tables_back
@@ -279,10 +296,14 @@ def source() -> None:
 
 @source.command()
 @click.argument("name", shell_complete=complete_sources)
-@click.option("--lateness", metavar="COLUMN", help="Measure how late rows arrive by an event time; suggest a delay.")
+@click.option(
+    "--lateness",
+    metavar="COLUMN",
+    help="Measure how late rows arrive by this event-time column, and suggest a watermark delay.",
+)
 @project_options
 def inspect(name: str, lateness: str | None, **shared: Any) -> int:
-    """Print a source's declaration with its columns, from the schema registry or a sample of records."""
+    """Generate a source declaration, with columns inferred from the schema registry or a sample of records."""
 
     def work(settings: CommandSettings) -> None:
         from engine.cli.commands.show_command import show_lateness, show_source
@@ -324,11 +345,11 @@ def sink() -> None:
 @sink.command(name="show")
 @click.argument("name")
 @click.option("-n", "--limit", type=click.IntRange(0, 10_000), default=5, show_default=True,
-              help="Number of waiting rows to print.")  # fmt: skip
-@click.option("--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
+              help="Number of undelivered rows to print.")  # fmt: skip
+@click.option("--output", type=click.Choice(["text", "json"]), default="text", show_default=True, help="Output format.")
 @project_options
 def show_sink(name: str, limit: int, output: str, **shared: Any) -> int:
-    """Show the position of a sink, and the rows to be delivered."""
+    """Show the position of a sink and the rows that it has not delivered yet."""
 
     def work(settings: CommandSettings) -> None:
         from engine.cli.commands.sink_command import show_sink
@@ -340,10 +361,10 @@ def show_sink(name: str, limit: int, output: str, **shared: Any) -> int:
 
 @sink.command(name="reset")
 @click.argument("name")
-@click.option("--to", required=True, metavar="POSITION", help="now, earliest, or the number of a snapshot.")
+@click.option("--to", required=True, metavar="POSITION", help="now, earliest, or a snapshot id.")
 @project_options
 def reset_sink(name: str, to: str, **shared: Any) -> int:
-    """Set the position from which the next build delivers."""
+    """Set the position from which the next build starts to deliver."""
 
     def work(settings: CommandSettings) -> None:
         from engine.cli.commands.sink_command import reset_sink

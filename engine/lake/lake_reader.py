@@ -149,7 +149,7 @@ class Lake:
         where = f"outside the warehouse {files.location if isinstance(files, ObjectWarehouse) else files}"
         hint = "Copy the table into the warehouse, or remove it from the catalog."
         if not is_local(self._config):
-            where = where if self._warehouse != NO_WAREHOUSE else "that is not in a folder of this machine"
+            where = where if self._warehouse != NO_WAREHOUSE else "that is not in a local folder"
             hint = "Set 'path' of the target's catalog to a folder above it; without Spark only such files are read."
         message = f"the table {table} names a file {where}: {str(location)[:200]!r}"
         return SetupError("lake-outside", message, hint)

@@ -259,7 +259,7 @@ class Alerts:
             timeout=self.rules.timeout, deadline=deadline, most_bytes=_ANSWER_BYTES, ca=authorities(),
         )  # fmt: skip
         if response.status >= _SERVER_ERROR or response.status == _TOO_MANY:
-            raise OSError(f"the webhook answers with {response.status}")
+            raise OSError(f"the webhook responded with {response.status}")
         # A redirect is not followed: the alert did not arrive.
         return f"the webhook rejects alerts with {response.status}" if response.status >= _REDIRECT else ""
 

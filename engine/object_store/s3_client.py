@@ -159,7 +159,7 @@ def _read_answer(raw: Any) -> bytes:
         while chunk := raw.read(1 << 16):
             content += chunk
             if len(content) > _MAX_BYTES:
-                raise OSError(f"its answer has more than {_MAX_BYTES:,} bytes")
+                raise OSError(f"its response has more than {_MAX_BYTES:,} bytes")
     finally:
         if len(content) > _MAX_BYTES:
             raw.close()
@@ -217,7 +217,7 @@ def s3_errors(location: str) -> Iterator[None]:
         raise explained(error, location) from error
     # What the SDK raises of an answer that is not one of a store's is of many kinds.
     except (ResponseParserError, ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
-        raise unreachable(location, f"its answer cannot be used ({type(error).__name__})") from error
+        raise unreachable(location, f"its response cannot be used ({type(error).__name__})") from error
 
 
 def listing(client: Any, location: str, **parameters: Any) -> Iterator[dict[str, Any]]:
@@ -274,4 +274,4 @@ def denied(location: str, reason: str) -> SetupError:
 
 def unreachable(location: str, reason: str) -> SetupError:
     hint = "Check the network and 'endpoint' in 's3:' of the target, and run the command again: it resumes."
-    return SetupError("s3-unreachable", f"the object store of {location} does not answer: {reason}", hint)
+    return SetupError("s3-unreachable", f"the object store of {location} does not respond: {reason}", hint)

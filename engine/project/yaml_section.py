@@ -168,7 +168,9 @@ class Section(Struct, frozen=True):
         value = self.text()
         if value and not is_name(value):
             self.report(
-                "bad-name", f"{quote_text(value)} is not a name", "Use lower-case letters, digits and underscores."
+                "bad-name",
+                f"{quote_text(value)} is not a valid name",
+                "Use lower-case letters, digits and underscores.",
             )
             return ""
         return value
@@ -178,7 +180,7 @@ class Section(Struct, frozen=True):
         value = self.text()
         if value and not all(is_name(level) for level in value.split(".")):
             hint = "Use lower-case letters, digits and underscores, and dots between levels: sales.staging."
-            self.report("bad-name", f"{quote_text(value)} is not a name", hint)
+            self.report("bad-name", f"{quote_text(value)} is not a valid name", hint)
             return ""
         return value
 

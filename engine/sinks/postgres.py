@@ -363,7 +363,7 @@ def _connected(name: str, settings: Mapping[str, Any]) -> psycopg.Connection[tup
             client_encoding="UTF8", keepalives_idle=30,
         )  # fmt: skip
     except psycopg.Error as error:
-        message = f"the database of the connection '{name}' does not answer: {_line(error)}"
+        message = f"the database of the connection '{name}' does not respond: {_line(error)}"
         hint = "Start it, or correct 'uri', 'username' and 'password' of the connection in project.yml."
         raise SetupError("sink-unreachable", message, hint) from error
 

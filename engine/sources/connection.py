@@ -121,7 +121,7 @@ def reach(connection: Connection, patience: float = _PATIENCE_SECONDS) -> None:
             failures.append(f"{host}:{port}: {error.strerror or error}")
         else:
             return
-    message = f"no broker of the connection '{connection.name}' answers ({'; '.join(failures)})"
+    message = f"no broker of the connection '{connection.name}' responds ({'; '.join(failures)})"
     hint = "Start the broker, or correct 'bootstrap_servers' of the connection in project.yml."
     raise SetupError("kafka-unreachable", message, hint)
 

@@ -202,7 +202,7 @@ class Registry:
             deadline = self._deadline()
             schema_answer = read_answer(self._get(f"/schemas/ids/{schema_id}", deadline))
             if schema_answer is None:
-                raise self._odd(f"its answer for schema id {schema_id} has no schema")
+                raise self._odd(f"its response for schema id {schema_id} has no schema")
             self._schemas[schema_id] = self._registered(schema_id, schema_answer, deadline)
         return self._schemas[schema_id]
 
@@ -227,7 +227,7 @@ class Registry:
         whole = time.monotonic() + 3 * self.settings.patience
         numbers = self._lately(f"{_subject(subject)}/versions", self._deadline(), read_versions)
         if numbers is None:
-            raise self._odd(f"its answer for '{subject}' is not a list of versions")
+            raise self._odd(f"its response for '{subject}' is not a list of versions")
         newest_versions = []
         for number in sorted(numbers, reverse=True)[:most]:
             try:
@@ -246,7 +246,7 @@ class Registry:
     def _version(self, subject: str, version: int | str, deadline: float) -> Registered:
         schema_answer = self._lately(f"{_subject(subject)}/versions/{version}", deadline, read_answer)
         if schema_answer is None or schema_answer.id is None:
-            raise self._odd(f"its answer for '{subject}' has no id, or no schema")
+            raise self._odd(f"its response for '{subject}' has no id, or no schema")
         if schema_answer.id not in self._schemas:
             self._schemas[schema_answer.id] = self._registered(schema_answer.id, schema_answer, deadline)
         return self._schemas[schema_answer.id]
@@ -280,7 +280,7 @@ class Registry:
                 raise AvroError(message)
             referenced = self._lately(f"{_subject(reference[0])}/versions/{reference[1]}", deadline, read_answer)
             if referenced is None:
-                raise self._odd(f"its answer for '{short(reference[0])}' has no schema")
+                raise self._odd(f"its response for '{short(reference[0])}' has no schema")
             self._import(referenced, imported, (*around, reference), deadline)
             imported[reference] = referenced.schema
             if sum(map(len, imported.values())) > MOST_TEXT:
@@ -361,7 +361,7 @@ class Registry:
 
     def _odd(self, reason: str) -> SetupError:
         hint = "Set 'url' to the root of its API; for Apicurio it ends with /apis/ccompat/v7."
-        message = f"{self.settings.url} does not answer like a schema registry: {reason}"
+        message = f"{self.settings.url} does not respond like a schema registry: {reason}"
         return SetupError("registry-answer", scrub(message), hint)
 
 

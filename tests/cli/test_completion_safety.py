@@ -152,7 +152,7 @@ def test_what_has_an_invalid_name_is_used_nowhere(tmp_path):
              "models/a.sql": "select * from {{ source('$(id)', 't') }}\n"}  # fmt: skip
     manifest = compiled(tmp_path, files).manifest
     assert lines(manifest.diagnostics) == [
-        "bad-name sources/s.yml:2:10 '$(id)' is not a name", "bad-name sources/s.yml:3:32 '`id`' is not a name"]  # fmt: skip
+        "bad-name sources/s.yml:2:10 '$(id)' is not a valid name", "bad-name sources/s.yml:3:32 '`id`' is not a valid name"]  # fmt: skip
     assert [source.source for source in manifest.sources] == ["shop", "shop"]
 
 

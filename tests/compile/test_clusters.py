@@ -36,7 +36,7 @@ def test_folders_of_one_machine_are_rejected_on_a_cluster(tmp_path, master):
         "folder-not-shared sources/shop.yml",
     ]
     assert "the warehouse and the state are in folders of this machine" in diagnostics[0]
-    assert "'landing/events' is a folder of this machine" in diagnostics[1]
+    assert "'landing/events' is a local folder" in diagnostics[1]
 
 
 @pytest.mark.parametrize("spark", [SHARED, "spark: {master: 'local[2]'}", "spark: {master: 'local-cluster[2,1,512]'}"])

@@ -101,7 +101,7 @@ FAULTS = {
     "an unknown model": ("title: t", {"tests/x.sql": "select 1 from {{ ref('nothing') }}"}, "unknown-ref tests/x.sql:1:15 the test 'x' reads 'nothing', which is not a model"),
     "no model": ("title: t", {"tests/x.sql": "select 1 as n"}, "missing-key tests/x.sql:1:1 the test 'x' reads no model or source"),
     "no SQL": ("title: t", {"tests/x.sql": "select from where"}, "sql-syntax tests/x.sql:1:13 syntax error near 'where'"),
-    "a file that is no name": ("title: t", {"tests/X-1.sql": "select 1"}, "bad-name tests/X-1.sql:1:1 'X-1' is not a name"),
+    "a file that is no name": ("title: t", {"tests/X-1.sql": "select 1"}, "bad-name tests/X-1.sql:1:1 'X-1' is not a valid name"),
 }  # fmt: skip
 
 

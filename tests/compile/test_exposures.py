@@ -102,7 +102,7 @@ ERRORS = [
     ("  - {name: x, type: ml}", "missing-key models/board.yml:2:5 the exposure 'x' has no owner"),
     ("  - {name: x, type: ml, owner: {team: a}}", "missing-key models/board.yml:2:32 the exposure 'x' has no owner"),
     ("  - {name: x, type: chart, owner: {name: a}}", "bad-value models/board.yml:2:21 'type' cannot be 'chart'"),
-    ("  - {name: My X, type: ml, owner: {name: a}}", "bad-name models/board.yml:2:12 'My X' is not a name"),
+    ("  - {name: My X, type: ml, owner: {name: a}}", "bad-name models/board.yml:2:12 'My X' is not a valid name"),
     ("  - {name: x, type: ml, owner: {name: a}, url: 'javascript:alert(1)'}",
      "bad-value models/board.yml:2:48 'javascript:alert(1)' is not a web address"),
     ("  - {name: x, type: ml, owner: {name: a}, depends_on: [ref('bb')]}",

@@ -133,7 +133,7 @@ sinks:
         "missing-key models/out.yml:7:5 the sink 'nowhere' has no 'to'",
         "unknown-connection models/out.yml:8:44 the target 'dev' has no connection 'cmr'",
         "connection-settings models/out.yml:9:51 the connection 'bus' has no 'uri' of a database",
-        "bad-name models/out.yml:10:61 'a; drop' is not a table",
+        "bad-name models/out.yml:10:61 'a; drop' is not a qualified table name",
         "setting-needs models/out.yml:11:71 the sink 'no_key' has no key, and upserts need one",
         "setting-conflict models/out.yml:12:75 the sink 'both' has a key, and delivers each row by itself",
         "unknown-column models/out.yml:13:73 'b' has no column 'nope'",

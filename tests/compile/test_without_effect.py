@@ -14,7 +14,7 @@ OWN = "sources: [{{name: lake, tables: [{{name: a, format: iceberg, table: {}, s
 PLAIN = model("")
 
 CASES = [
-    (model("tags: a, b"), "bad-value models/a.sql:2:7 the tag 'a, b' has a comma", "tags: [a, b]"),
+    (model("tags: a, b"), "bad-value models/a.sql:2:7 the tag 'a, b' contains a comma", "tags: [a, b]"),
     ({**PLAIN, "models/b.py": "x"}, "unread-file models/b.py:1:1 files of models end in .sql; models/b.py is not read", "SQL"),
     ({**PLAIN, "models/x/b.sql.bak": "x"},
      "unread-file models/x/b.sql.bak:1:1 files of models end in .sql; models/x/b.sql.bak is not read", "Rename"),

@@ -77,7 +77,7 @@ def test_debug_says_whether_a_broker_answers(kafka: Kafka) -> None:
     connect(kafka, address="127.0.0.1:1", protocol="PLAINTEXT")
     bad = kafka.lab.run("debug")
     assert bad.code == 1
-    assert "no broker of the connection 'main' answers" in bad.text
+    assert "no broker of the connection 'main' responds" in bad.text
 
 
 @pytest.mark.nightly

@@ -68,7 +68,7 @@ def test_a_target_without_the_block_needs_no_further_jar(tmp_path):
         ({"type": "sqlite", "warehouse": "s3://bucket/lake"}, "missing-key: 'warehouse' is in an object store, and the target has no 's3'"),
         (JDBC, "missing-key: 'warehouse' is in an object store, and the target has no 's3'"),
         ({"type": "sqlite", "warehouse": "lake"}, "bad-value: the 'warehouse' of a catalog of type sqlite is not 'lake'"),
-        ({"type": "sqlite", "warehouse": "s3://"}, "bad-value: 's3://' names no bucket"),
+        ({"type": "sqlite", "warehouse": "s3://"}, "bad-value: 's3://' has no bucket name"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_is_reported(tmp_path, catalog, found):

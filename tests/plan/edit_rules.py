@@ -43,7 +43,7 @@ class Rule:
 
 RULES = (
     Rule(
-        "the letter case of a field of a struct, needless backticks and brackets",
+        "the letter case of a struct field, needless backticks and brackets",
         ("letter case of a field", "the brackets that Spark adds"),
     ),
     Rule(
@@ -102,7 +102,7 @@ RULES = (
     Rule("a watermark on an input of a join that has none", ("a watermark for the other side of a join",)),
     Rule("the number of a LIMIT", ("the number of a LIMIT",)),
     Rule(
-        "a filter before an aggregate (WHERE, or HAVING over a key) or behind a dedup, the gap of a session, in append mode",
+        "a filter before an aggregate (WHERE, or HAVING over a key) or after a dedup, the gap of a session, in append mode",
         ("a filter before an append aggregate", "HAVING over a key", "a filter behind a dedup", "a session gap"),
         "; windows that are open at the edit mix both rules",
     ),

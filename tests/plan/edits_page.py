@@ -9,31 +9,32 @@ from typing import Any
 from tests.plan.edit_cases import ADDITIVE, APPEND, BREAKING, FORWARD, SAME, E, K, P, compare, edited
 
 PAGE = Path(__file__).parents[2] / "docs/edits.md"
-_BEGIN = """# Edits of a query that keeps state
+_BEGIN = """# Edits of a stateful query
 
-Look up an edit of a streaming query that keeps state (windows, aggregates, dedup, DISTINCT, LIMIT, joins of streams) and the answer of `engine plan`.
-This page is made from the test cases, one per line; the cases that resume were also run in Spark. The [edit rules](change-a-model.md#edit-rules) are the
-short form. For your own edit, run `engine plan`.
+Look up how `engine plan` classifies an edit of a stateful streaming query (windows, aggregates, dedup, DISTINCT, LIMIT, stream-stream joins). The page is
+generated from test cases, one per line; cases that resume were also run in Spark. The [edit rules](change-a-model.md#edit-rules) are a summary. To check
+your own edit, run `engine plan`.
 """
 _GROUPS: tuple[tuple[str, str, Mapping[str, Sequence[Any]]], ...] = (
     ("Nothing changed", "The query has the same meaning. The stream resumes without a note.", SAME),
     (
         "Resumes with a note",
-        "The state stays as it is. The edit applies to rows that are written from now on.",
+        "The state does not change. The edit applies to rows that are written from now on.",
         FORWARD,
     ),
     (
         "Resumes with a new column",
         (
-            "The state has the values for the column. With `on_schema_change: append_columns` (or after you add the column to the table) the "
-            "stream resumes. The column is NULL in existing rows."
+            "The streaming state already contains the column's values. The stream resumes once the table has the column: set "
+            "`on_schema_change: append_columns`, or add it yourself. Existing rows keep NULL in it."
         ),
         ADDITIVE,
     ),
     (
         "Rejected",
         (
-            "The state does not have the values that the edited query needs. Headrace rejects the build before Java starts (`model-changed`). "
+            "The streaming state does not contain the values that the edited query needs. Headrace rejects the build before Java starts "
+            "(`model-changed`). "
             "`engine build -f` rebuilds the table, and [`engine rollback`](full-refresh.md#compare-and-roll-back) undoes the rebuild."
         ),
         BREAKING,
@@ -49,7 +50,7 @@ def page(folder: Path) -> str:
         lines += ["", f"## {title}", "", about, ""]
         said = cases is not SAME
         lines += [
-            "| edit | before | after |" + (" the plan says |" if said else ""),
+            "| edit | before | after |" + (" plan output |" if said else ""),
             "|---|---|---|" + ("---|" if said else ""),
         ]
         for at, (name, case) in enumerate(sorted(cases.items(), key=lambda item: item[0].lower())):

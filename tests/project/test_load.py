@@ -79,7 +79,7 @@ def test_versions_that_admit_this_engine(wanted, tmp_path):
     [
         ("", "missing-key project.yml:1:1 project.yml has no 'name'"),
         ("targets: {}\n", "missing-key project.yml:1:1 project.yml has no 'name'"),
-        ("name: My-Shop\n", "bad-name project.yml:1:7 'My-Shop' is not a name"),
+        ("name: My-Shop\n", "bad-name project.yml:1:7 'My-Shop' is not a valid name"),
         ("name: a: b\n", "yaml-syntax project.yml:1:8 YAML: unexpected ':'"),
         ("name: a\nname: b\n", "yaml-duplicate-key project.yml:2:1 'name' is set twice (first in line 1)"),
     ],

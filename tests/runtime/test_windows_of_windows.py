@@ -19,9 +19,9 @@ select w.start as begun, count(*) as n from {{ source('shop', 'events') }} group
 
 
 def example() -> str:
-    """The model under 'Windows of windows'."""
+    """The model under 'Windows over windows'."""
     page = (REPOSITORY / "docs" / "event-time.md").read_text(encoding="utf-8")
-    section = page.partition("## Windows of windows\n")[2].partition("\n## ")[0]
+    section = page.partition("## Windows over windows\n")[2].partition("\n## ")[0]
     return "".join(line[4:] + "\n" for line in section.splitlines() if line.startswith("    "))
 
 

@@ -23,7 +23,7 @@ SECURED = {"security.protocol": "SASL_SSL"}
 @pytest.mark.parametrize("options", [{}, SECURED])
 def test_a_stopped_broker_is_unreachable(causes: list[Cause], options: dict[str, str]) -> None:
     found = rejection(Connection("main", (("127.0.0.1", closed()),), options), causes).diagnostic
-    assert (found.code, "no broker of the connection 'main' answers" in found.message) == ("kafka-unreachable", True)
+    assert (found.code, "no broker of the connection 'main' responds" in found.message) == ("kafka-unreachable", True)
 
 
 def test_a_broker_that_hangs_is_unreachable_and_one_of_another_protocol_rejects() -> None:

@@ -42,4 +42,4 @@ def _check(path: Path, root: Path, *, replace: bool) -> None:
         raise UsageError("usage", f"'{path}' exists", "Replace it with --replace, or choose another name.")
     inside = [folder for folder in path.parents if folder != root and folder.is_relative_to(root)]
     if any(folder.is_symlink() for folder in inside):
-        raise UsageError("usage", f"a folder of '{path}' is a link in the project", "Name a file in another folder.")
+        raise UsageError("usage", f"a folder of '{path}' is a symlink in the project", "Name a file in another folder.")

@@ -175,7 +175,7 @@ def read_tag(item: Section) -> str:
     text = item.text()
     if "," in text:
         listed = ", ".join(part.strip() for part in text.split(",") if part.strip())
-        item.report("bad-value", f"the tag '{text}' has a comma", f"Write a list: tags: [{listed}].")
+        item.report("bad-value", f"the tag '{text}' contains a comma", f"Write a list: tags: [{listed}].")
         return ""
     return text
 

@@ -59,7 +59,7 @@ def read_windows(configs: tuple[WindowConfig, ...], node: str, diagnostics: list
 def _read_window(config: WindowConfig) -> Window:
     if not is_name(config.name):
         hint = "Use lower-case letters, digits and underscores."
-        raise ProjectError("bad-name", f"'{config.name}' is not a name", hint)
+        raise ProjectError("bad-name", f"'{config.name}' is not a valid name", hint)
     match = _CALL.fullmatch(config.text.strip())
     if match is None:
         raise ProjectError("window-syntax", f"{quote_text(config.text)} is not a window", _hint_of_name(config.text))

@@ -73,7 +73,7 @@ def _partition(item: Section, text: str) -> Partition | None:
     alias_match = _AS.fullmatch(text)
     name = alias_match["name"] if alias_match else None
     if name is not None and not is_name(name):
-        item.report("bad-name", f"'{name}' is not a name", "Use lower-case letters, digits and underscores.")
+        item.report("bad-name", f"'{name}' is not a valid name", "Use lower-case letters, digits and underscores.")
         name = None
     return _field(item, alias_match["field"] if alias_match else text, name)
 

@@ -130,7 +130,7 @@ def _table_files_address(part: Section, catalog_type: str, store: ObjectStoreCon
     address = value.text() if value is not None and isinstance(value.value, str) else ""
     if value is not None and is_s3(address):
         if not bucket_and_key(address)[0]:
-            value.report("bad-value", f"'{address}' names no bucket", "Write s3://<bucket>/<folder>.")
+            value.report("bad-value", f"'{address}' has no bucket name", "Write s3://<bucket>/<folder>.")
             return ""
         if store is not None:
             return f"s3://{'/'.join(bucket_and_key(address))}".rstrip("/")
@@ -139,7 +139,7 @@ def _table_files_address(part: Section, catalog_type: str, store: ObjectStoreCon
             value.report("missing-key", "'warehouse' is in an object store, and the target has no 's3'", hint)
         return ""
     if value is not None and catalog_type == SQLITE:
-        hint = "Write s3://<bucket>/<folder>; a folder of this machine is below 'path'."
+        hint = "Write s3://<bucket>/<folder>; a local folder belongs under 'path'."
         value.report("bad-value", f"the 'warehouse' of a catalog of type sqlite is not '{address}'", hint)
     # A server knows warehouses by name, and places tables itself.
     return ANYWHERE if catalog_type == "rest" and store is not None and not _is_folder(address, "") else ""
@@ -199,7 +199,11 @@ def _warehouse(part: Section, keys: dict[str, str], folder: Callable[[Section, s
         if text.startswith("file:"):
             path = local_paths.path_of_location(text)
             if path is None:
-                value.report("bad-value", f"'{text}' is not a folder of this machine", "Write file:///<folder>.")
+                value.report(
+                    "bad-value",
+                    f"'{text}' is not a local folder URL",
+                    "Write file:/// and an absolute path, without a host.",
+                )
                 return NOWHERE
             return folder(value, path)
         if _is_folder(text, keys.get("uri", "")):

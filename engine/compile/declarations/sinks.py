@@ -160,7 +160,9 @@ def _destination(item: Section, target: Target) -> tuple[str, str, str]:
     elif connection and (table or topic):
         _check_connection(_child(to, "connection"), target.connections[connection], connection, is_topic=bool(topic))
     if table and not _TABLE.fullmatch(table):
-        _child(to, "table").report("bad-name", f"'{table}' is not a table", "Write <schema>.<table>: public.orders.")
+        _child(to, "table").report(
+            "bad-name", f"'{table}' is not a qualified table name", "Write <schema>.<table>, for example public.orders."
+        )
         table = ""
     if topic and not _TOPIC.fullmatch(topic):
         hint = "Write letters, digits, '.', '_' and '-': shop.orders."

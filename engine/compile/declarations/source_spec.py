@@ -152,7 +152,7 @@ def _refused_by_target(spec: SourceSpec, kind: Kind, target: Target) -> Iterator
         yield SpecFault(("format",), message, hint, "source-not-replayable")
     path = spec.settings.get("path")
     if target.executors_elsewhere and isinstance(path, str) and is_folder_here(path):
-        message = f"'{path}' is a folder of this machine, and executors of {target.master} run on others"
+        message = f"'{path}' is a local folder, and the executors of {target.master} run on other machines"
         yield SpecFault(("path",), message, SHARED_HINT, "folder-not-shared")
 
 

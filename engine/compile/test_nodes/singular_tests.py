@@ -42,7 +42,7 @@ def _read(
     name = PurePosixPath(file).stem
     place = Location(file, 1, 1)
     if not is_name(name):
-        message = f"'{name}' is not a name"
+        message = f"'{name}' is not a valid name"
         hint = "Use lower-case letters, digits and underscores for the file of a test."
         diagnostics.append(Diagnostic("bad-name", message, hint, location=place))
         return None

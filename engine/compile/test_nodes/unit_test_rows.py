@@ -134,10 +134,14 @@ def _query(part: Section, declared: Known | None, owner: str) -> Rows:
     try:
         tree = parse_text(text)
     except SqlglotError as error:
-        part.report("sql-syntax", f"the rows are not valid SQL: {str(error).splitlines()[0]}", "Write one SELECT.")
+        part.report(
+            "sql-syntax",
+            f"the rows are not valid SQL: {str(error).splitlines()[0]}",
+            "Write exactly one SELECT statement.",
+        )
         return Rows()
     if not isinstance(tree, exp.Query):
-        part.report("not-a-query", "the rows are not a query", "Write one SELECT.")
+        part.report("not-a-query", "the SQL of the rows is not a query", "Write exactly one SELECT statement.")
         return Rows()
     names = [name for name in tree.named_selects if name and name != "*"]
     columns: tuple[tuple[str, str | None], ...] = tuple((name, None) for name in names)

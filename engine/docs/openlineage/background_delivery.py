@@ -106,7 +106,7 @@ def _post(address: WebAddress, headers: dict[str, str], content: bytes, timeout:
     except (BodyTooLargeError, BodyEncodingError) as error:
         raise DeliveryError(f"of the endpoint, {error}") from error
     except HTTPException as error:
-        raise DeliveryError("the endpoint does not answer as a web server does") from error
+        raise DeliveryError("the endpoint does not respond like a web server") from error
     if response.status >= _SERVER_ERROR:
         raise DeliveryError(f"the endpoint answered {response.status}", passing=True)
     if response.status >= _ERROR:

@@ -70,7 +70,7 @@ def awaited(ask: Callable[[], Result], subject: str) -> Result:
         except spark_exceptions() as error:
             if not is_outage(_trace(error)):
                 raise
-            _log.warning("the catalog does not answer; looking for %s again in %s s", subject, pause)
+            _log.warning("the catalog does not respond; looking for %s again in %s s", subject, pause)
             time.sleep(pause)
     return ask()
 

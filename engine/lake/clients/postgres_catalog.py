@@ -130,7 +130,7 @@ class PostgresCatalog:
         )
         rows = self._rows(query, (self._config.name, *values))
         if not all(len(row) == _WIDTH for row in rows):
-            raise unusable(self._config, "its answer has other columns than the question")
+            raise unusable(self._config, "its response has other columns than the query")
         return tuple(CatalogEntry(str(s), str(n), str(place), kind == _VIEW) for s, n, place, kind in rows)
 
     def _rows(self, query: str, values: tuple[str, ...]) -> list[tuple[Any, ...]]:
@@ -165,7 +165,7 @@ class PostgresCatalog:
                 if len(rows) > _MAX_ROWS or size > _MAX_CHARACTERS:
                     # Before the cursor ends, which would read what is left.
                     self._close()
-                    raise unusable(self._config, "its answer is too large")
+                    raise unusable(self._config, "its response is too large")
         return rows
 
     @contextmanager
@@ -187,7 +187,7 @@ class PostgresCatalog:
         except _driver(self._config).OperationalError as error:
             if late.is_set():
                 self._close()
-                raise unreachable(self._config, f"it does not answer within {SECONDS:.0f} seconds") from error
+                raise unreachable(self._config, f"it does not respond within {SECONDS:.0f} seconds") from error
             raise
         finally:
             timer.cancel()

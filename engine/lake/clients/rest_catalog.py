@@ -124,7 +124,7 @@ class RestClient:
             return None
         metadata = response.get("metadata")
         if not isinstance(metadata, dict):
-            raise unusable(self._config, f"its answer for {schema}.{name} has no metadata")
+            raise unusable(self._config, f"its response for {schema}.{name} has no metadata")
         self._check(f"{schema}.{name}", response)
         return CatalogEntry(schema, name, str(response.get("metadata-location") or ""), view, metadata)
 
@@ -157,7 +157,7 @@ class RestClient:
             response = self._ask("GET", place, **page) or {}
             identifiers = response.get("identifiers") or []
             if not isinstance(identifiers, list) or not all(_is_name(item) for item in identifiers):
-                raise unusable(self._config, "its answer is not a list of names")
+                raise unusable(self._config, "its response is not a list of names")
             names += len(identifiers)
             if names > _MAX_NAMES:
                 raise unusable(self._config, f"a schema has more than {_MAX_NAMES:,} names")
@@ -166,7 +166,7 @@ class RestClient:
             if not token or token == page.get("pageToken"):
                 return
             if not isinstance(token, str):
-                raise unusable(self._config, "its answer is not a page of a list")
+                raise unusable(self._config, "its response is not a page of a list")
             page = {**size, "pageToken": token}
         raise unusable(self._config, f"a list of names has more than {_MAX_PAGES:,} pages")
 

@@ -220,9 +220,9 @@ class RestSession:
         try:
             document = parse_json(response.body)
         except ValueError as error:
-            raise unusable(self._config, f"its answer cannot be used: {_shape(error)}") from error
+            raise unusable(self._config, f"its response cannot be used: {_shape(error)}") from error
         if not isinstance(document, dict):
-            raise unusable(self._config, "its answer is not a JSON object")
+            raise unusable(self._config, "its response is not a JSON object")
         return document
 
     def _headers(self, method: str, address: WebAddress, body: bytes | None) -> dict[str, str]:
@@ -253,7 +253,7 @@ class RestSession:
             raise unusable(self._config, str(error)) from error
         except http.client.HTTPException as error:
             raise unreachable(
-                self._config, f"it does not answer as a web server does ({type(error).__name__})"
+                self._config, f"it does not respond like a web server ({type(error).__name__})"
             ) from error
         except urllib.error.URLError as error:
             if isinstance(error.reason, ssl.SSLError):

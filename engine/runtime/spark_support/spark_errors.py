@@ -201,7 +201,7 @@ _STORE_RIGHTS = (
 _STORE = (
     ("s3-denied", is_store_denial, "the object store denies access", _STORE_RIGHTS),
     ("s3-missing", is_bucket_missing, "a bucket of the object store is missing", _BUCKET),
-    ("s3-unreachable", is_store_outage, "the object store does not answer", _STORE_AWAY),
+    ("s3-unreachable", is_store_outage, "the object store does not respond", _STORE_AWAY),
 )
 
 
@@ -281,7 +281,7 @@ def environment_fault_in(text: str) -> Diagnostic | None:
     if of_catalog and is_denial(text):
         return _of_server("catalog-denied", "the catalog denies access", _RIGHTS, text)
     if of_catalog and is_outage(text):
-        return _of_server("catalog-unreachable", "the catalog's server does not answer", _AWAY, text)
+        return _of_server("catalog-unreachable", "the catalog's server does not respond", _AWAY, text)
     for code, signs, message, hint in _ENVIRONMENT_FAULTS:
         if any(sign in text for sign in signs):
             return Diagnostic(code, message, f"{hint} Spark's message: {scrub(deepest(text))}")

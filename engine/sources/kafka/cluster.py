@@ -69,7 +69,7 @@ def _described(connection: Connection, causes: Sequence[Cause], topic: str) -> t
     kinds = {cause.kind for cause in causes}
     brokers = f"the brokers of the connection '{connection.name}' ({connection.addresses})"
     if kinds & _TIMEOUTS:
-        message = f"{brokers} did not answer within {PATIENCE_SECONDS} seconds"
+        message = f"{brokers} did not respond within {PATIENCE_SECONDS} seconds"
         hint = "The port is open: check the brokers' log, and that 'security' of the connection matches the port."
         # A broker that hangs rejects nobody; one that speaks another protocol than the client does.
         return "kafka-rejected" if connection.options else "kafka-unreachable", message, hint
