@@ -35,13 +35,18 @@ def _parser() -> sqlglot.Parser:
     return spark().parser(error_level=ErrorLevel.IMMEDIATE)
 
 
+def is_unknown(token: Token) -> bool:
+    """Return whether the lexer stopped here; the word UNKNOWN, as in `a IS UNKNOWN`, has the same type."""
+    return token.token_type is TokenType.UNKNOWN and token.text.lower() != "unknown"
+
+
 def parse_tokens(tokens: list[Token], text: str) -> list[exp.Expr | None]:
     """Parse statements as Spark reads them: its words, and the precedence of its operators.
 
     Raises:
         ParseError: not SQL; also where Spark requires brackets that sqlglot does not.
     """
-    if tokens and tokens[-1].token_type is TokenType.UNKNOWN:
+    if tokens and is_unknown(tokens[-1]):
         last = tokens[-1]
         raise ParseError.new("Unexpected character", description="Unexpected character", line=last.line, col=last.col)
     tokens = correct_tokens(tokens, text)

@@ -10,7 +10,7 @@ from typing import Final
 
 from sqlglot.tokens import Token  # type: ignore[attr-defined]
 
-from engine.compile.sql.dialect import tokenize
+from engine.compile.sql.dialect import is_unknown, tokenize
 from engine.compile.sql.foreign_words import foreign_words
 from engine.compile.sql.lexer.tokens import TokenType
 
@@ -54,11 +54,6 @@ def unknown_character(token: Token, text: str) -> Found:
         f"'{character}' (U+{ord(character):04X}) is not a character of SQL",
         "Remove it, or write the text in quotes.",
     )
-
-
-def is_unknown(token: Token) -> bool:
-    """Whether the lexer stopped here."""
-    return token.token_type is TokenType.UNKNOWN
 
 
 def _name_around(place: int, text: str) -> str | None:

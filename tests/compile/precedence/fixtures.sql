@@ -90,3 +90,8 @@ a + (b collate utf8_lcase)
 x * mod(a, b) || shiftleft(c, d)
 -- expect
 (x * mod(a, b)) || shiftleft(c, d)
+
+-- case: IS UNKNOWN at the end of the text
+a <> b is unknown
+-- expect
+(a <> b) is null
