@@ -113,11 +113,10 @@ def _sink_target(spec: SinkSpec, sink: Sink, settings: Mapping[str, Any]) -> Sin
     if not sink.topic:
         return PostgresTarget(spec, sink.connection, settings, sink.table)
     from engine.sinks.kafka import KafkaTarget
-    from engine.sources.connection import read_connection
-    from engine.sources.kafka.native_client import client_settings
+    from engine.sources.connection import native_settings, read_connection
 
     connection = read_connection(sink.connection, settings)
-    client = client_settings(connection.addresses, settings.get("security") or {}, lambda _: None)
+    client = native_settings(connection.addresses, settings.get("security") or {}, lambda _: None)
     return KafkaTarget(spec, sink.connection, client, sink.topic)
 
 

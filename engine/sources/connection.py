@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,6 +23,17 @@ _SECURITY = {
     "ca": "ssl.truststore.certificates",
     "certificate": "ssl.keystore.certificate.chain",
     "key": "ssl.keystore.key",
+    "key_password": "ssl.key.password",
+}
+# security: -> librdkafka's option
+_NATIVE_SECURITY = {
+    "protocol": "security.protocol",
+    "mechanism": "sasl.mechanism",
+    "username": "sasl.username",
+    "password": "sasl.password",
+    "ca": "ssl.ca.pem",
+    "certificate": "ssl.certificate.pem",
+    "key": "ssl.key.pem",
     "key_password": "ssl.key.password",
 }
 _ENCRYPTED = "ENCRYPTED PRIVATE KEY"
@@ -216,3 +227,11 @@ def _security(security: Mapping[str, Any]) -> dict[str, str]:
 
 def _quoted(text: str) -> str:
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+def native_settings(addresses: str, security: Mapping[str, Any], on_error: Callable[[Any], None]) -> dict[str, Any]:
+    """Return the settings of a librdkafka client; `on_error` gets the errors that it meets outside of calls."""
+    return {
+        "bootstrap.servers": addresses, "client.id": "headrace", "log_level": 0, "error_cb": on_error,
+        **{option: str(security[key]) for key, option in _NATIVE_SECURITY.items() if security.get(key)},
+    }  # fmt: skip

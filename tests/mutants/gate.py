@@ -65,10 +65,10 @@ FAULTS = (
           "and rules.stored_batches is not None and stored_batch is None:", "and rules.stored_batches is None and stored_batch is None:",
           "tests/runtime/test_bad_records_crash.py"),
     Fault("the quarantine is written behind the commit", _WRITER,
-          "            quarantined = self._quarantine(session, batch, observations, failing)\n"
+          "            quarantined = self._quarantine(session, batch, observations, more_rows)\n"
           '            commit = prepared.commit(markers, self._expected(markers["model"]))\n',
           '            commit = prepared.commit(markers, self._expected(markers["model"]))\n'
-          "            quarantined = self._quarantine(session, batch, observations, failing)\n",
+          "            quarantined = self._quarantine(session, batch, observations, more_rows)\n",
           "tests/runtime/test_bad_records_crash.py tests/fault_injection/test_begun_batches.py"),
     Fault("a batch is recorded before it is written", _WRITER,
           "            result = self._write(frame, batch, markers_of(offsets))\n",

@@ -91,4 +91,4 @@ sources:
       - {{name: t, format: json, path: x, value: {{format: debezium, key: [id]}}, schema: {schema}}}
 """
     manifest = clean(tmp_path, {"sources/crm.yml": source})
-    assert len(manifest.nodes["source.crm.t"].columns) == len(found.columns) + 3  # type: ignore[union-attr]
+    assert len(manifest.nodes["source.crm.t"].columns) == len(found.columns) + 4  # type: ignore[union-attr]

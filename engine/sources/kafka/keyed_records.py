@@ -68,9 +68,9 @@ def with_keys(frame: DataFrame, spec: SourceSpec) -> DataFrame:
     if len(fields) == 1 and not isinstance(fields[0].dataType, StructType):
         (field,) = fields
         is_object = f.ltrim(text).startswith("{")
-        plain = text.try_cast(field.dataType)
-        columns = {field.name: f.when(is_object, columns[field.name]).otherwise(plain)}
-        unfit = f.when(plain.isNull(), f"the key of the record is not of type {field.dataType.simpleString()}")
+        key_text = text.try_cast(field.dataType)
+        columns = {field.name: f.when(is_object, columns[field.name]).otherwise(key_text)}
+        unfit = f.when(key_text.isNull(), f"the key of the record is not of type {field.dataType.simpleString()}")
         fault = f.when(is_object | key.isNull(), fault).otherwise(unfit)
     is_tombstone = f.coalesce(f.col(BAD)["raw"].isNull() & f.col(BAD).isNotNull() & key.isNotNull(), f.lit(False))
     bad_type = frame.schema[BAD].dataType

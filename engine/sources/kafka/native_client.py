@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from engine.sources.connection import native_settings
 from engine.sources.spec import ClusterOffsets, TopicOffsets
 
 if TYPE_CHECKING:
@@ -29,17 +30,6 @@ _READ = {"READ", "ALL"}
 # The isolation level that sees the records of open transactions.
 _ALL = "read_uncommitted"
 _FINAL = ("_AUTHENTICATION", "_SSL")
-# security: -> librdkafka's option
-_SECURITY = {
-    "protocol": "security.protocol",
-    "mechanism": "sasl.mechanism",
-    "username": "sasl.username",
-    "password": "sasl.password",
-    "ca": "ssl.ca.pem",
-    "certificate": "ssl.certificate.pem",
-    "key": "ssl.key.pem",
-    "key_password": "ssl.key.password",
-}
 
 
 def ask(
@@ -87,19 +77,11 @@ def _opened(addresses: str, security: Mapping[str, Any]) -> Questions | None:
     except ImportError:
         return None
     rejected: list[str] = []
-    settings = client_settings(addresses, security, lambda error: rejected.extend({error.name()}.intersection(_FINAL)))
+    settings = native_settings(addresses, security, lambda error: rejected.extend({error.name()}.intersection(_FINAL)))
     try:
         return Questions(AdminClient(settings), rejected)
     except (KafkaException, ValueError):
         return None
-
-
-def client_settings(addresses: str, security: Mapping[str, Any], on_error: Callable[[Any], None]) -> dict[str, Any]:
-    """Return the settings of a client; `heard` gets the errors that it meets outside of calls."""
-    return {
-        "bootstrap.servers": addresses, "client.id": "headrace", "log_level": 0, "error_cb": on_error,
-        **{option: str(security[key]) for key, option in _SECURITY.items() if security.get(key)},
-    }  # fmt: skip
 
 
 def assigned_consumer(addresses: str, security: Mapping[str, Any], options: Mapping[str, Any]) -> Consumer | None:
@@ -111,7 +93,7 @@ def assigned_consumer(addresses: str, security: Mapping[str, Any], options: Mapp
     # Nothing joins the group: partitions are assigned.
     alone = {"enable.auto.commit": False, "enable.auto.offset.store": False, "group.id": "headrace"}
     try:
-        return Consumer({**client_settings(addresses, security, lambda _: None), **alone, **options})
+        return Consumer({**native_settings(addresses, security, lambda _: None), **alone, **options})
     except (KafkaException, ValueError):
         return None
 
