@@ -65,8 +65,7 @@ class PageAccess:
 def page_access(env: Mapping[str, str] | None = None) -> PageAccess:
     """A new token, or that of ENGINE_PAGE_TOKEN, for programs that ask again and again.
 
-    Raises:
-        UsageError: the variable holds no token.
+    Raises UsageError: the variable holds no token.
     """
     given_token = (os.environ if env is None else env).get(VARIABLE, "")
     if given_token and not _TOKEN.fullmatch(given_token):

@@ -123,8 +123,7 @@ def serving(
         version: of the site: letters and digits; pages load again when it changes. None: they do not ask.
         additions: what is served beside the files; its pages may ask this server for more.
 
-    Raises:
-        OSError: the port is taken.
+    Raises OSError: the port is taken.
     """
     handler = partial(_Handler, directory=str(folder.absolute()))
     with SiteServer((HOST, port), handler, access, limits or Limits(), version, additions) as server:
@@ -193,11 +192,7 @@ class _Head(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any) -> int:
-        """Read what is there, of what is left.
-
-        Raises:
-            TimeoutError: the request took too long.
-        """
+        """Read what is there, of what is left. Raises TimeoutError: the request took too long."""
         size = min(len(buffer), self._bytes_left)
         wait = self._deadline - time.monotonic()
         if not size:
@@ -243,11 +238,7 @@ class _Handler(SimpleHTTPRequestHandler):
         return good
 
     def copyfile(self, source: Any, outputfile: Any) -> None:
-        """Send a file within the time for it.
-
-        Raises:
-            TimeoutError: the client does not take it.
-        """
+        """Send a file within the time for it. Raises TimeoutError: the client does not take it."""
         deadline = time.monotonic() + self.server.limits.answer_seconds
         while chunk := source.read(1 << 16):
             wait = deadline - time.monotonic()
@@ -381,8 +372,7 @@ def _live(page: IO[bytes], version: str) -> IO[bytes]:
 def _opened(folder: Path, parts: list[str]) -> IO[bytes]:
     """A regular file below a folder; neither it nor a folder on the way is a link, nor is the folder itself.
 
-    Raises:
-        OSError: there is no such file.
+    Raises OSError: there is no such file.
     """
     before = os.open(folder.parent, _FOLDER)
     try:

@@ -102,8 +102,7 @@ def reachable(values: Mapping[str, Any]) -> dict[int, Any]:
     Args:
         values: by the names they have in a macro file.
 
-    Raises:
-        ProjectError: something can be read only once, or counts how often it is read.
+    Raises ProjectError: something can be read only once, or counts how often it is read.
     """
     reachable_values: dict[int, Any] = {}
     pending_values = [(name, value) for name, value in values.items()]
@@ -214,8 +213,7 @@ class Environment(SandboxedEnvironment):
     def share(self, values: Mapping[str, Any]) -> None:
         """Protect the values of a macro file, and all that is in them, from changes.
 
-        Raises:
-            ProjectError: one can be read only once.
+        Raises ProjectError: one can be read only once.
         """
         self._shared |= reachable(values)
 

@@ -79,8 +79,7 @@ class Library:
     def define(self, macro_file: MacroFile, diagnostics: list[Diagnostic]) -> nodes.Template:
         """Make the macros of a file known; they are empty until the file has run.
 
-        Raises:
-            jinja2.TemplateSyntaxError: the file cannot be read.
+        Raises jinja2.TemplateSyntaxError: the file cannot be read.
         """
         tree = self._env.parse(macro_file.text, name=macro_file.file)
         for name, line in renamed(tree):

@@ -94,11 +94,7 @@ def running(target_dir: Path) -> bool:
 
 
 def write(target_dir: Path, status: StatusRecord) -> None:
-    """Write the status at once or not at all.
-
-    Raises:
-        ProjectError: `target-link`, `target-unwritable`.
-    """
+    """Write the status at once or not at all. Raises ProjectError: `target-link`, `target-unwritable`."""
     content = scrub(json.dumps(status, allow_nan=False)).encode("utf-8", "replace")
     with TargetFolder(target_dir) as folder:
         folder.write(FILE, sealed(content, target_dir, FILE))

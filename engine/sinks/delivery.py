@@ -105,8 +105,7 @@ def find_undelivered(
 ) -> Pending:
     """What is to be delivered from a stored position; None: from the first delivery's.
 
-    Raises:
-        StateError: as `deliver`.
+    Raises StateError: as `deliver`.
     """
     start = Position(table.uuid, key=spec.key, columns=spec.names)
     position = stored_position or (replace(start, snapshot=table.current) if from_now else start)

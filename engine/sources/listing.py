@@ -78,8 +78,7 @@ def local(uri: str) -> Path | None:
 def times_now(uris: Collection[str], specs: Iterable[SourceSpec], place: Place) -> Mapping[str, int] | None:
     """The times of files in an object store, in milliseconds; None: they are elsewhere, or nobody can ask for them.
 
-    Raises:
-        SetupError: `s3-client`, `s3-denied`, `s3-missing`, `s3-unreachable`.
+    Raises SetupError: `s3-client`, `s3-denied`, `s3-missing`, `s3-unreachable`.
     """
     if place.store is None or not uris or not all(is_s3(uri) for uri in uris):
         return None
@@ -120,8 +119,7 @@ def listed(session: SparkSession, spec: SourceSpec, place: Place) -> list[Listed
 def check_listed(session: SparkSession, spec: SourceSpec, place: Place) -> None:
     """Check the files of this machine that only Spark lists; all others were checked with their folder.
 
-    Raises:
-        SetupError: `source-path`.
+    Raises SetupError: `source-path`.
     """
     if folder(spec, place) is not None and _unfiltered_path(spec, place) is None:
         listed(session, spec, place)
@@ -135,8 +133,7 @@ def faults_of(spec: SourceSpec, place: Place, paths: Iterable[Path]) -> list[str
 def check_here(spec: SourceSpec, place: Place) -> None:
     """Check the folder or file of a source on this machine, and what is below it, without Spark.
 
-    Raises:
-        SetupError: `source-path`.
+    Raises SetupError: `source-path`.
     """
     top = folder(spec, place)
     if top is not None and top.exists():

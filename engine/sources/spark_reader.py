@@ -89,8 +89,7 @@ def location(spec: SourceSpec) -> str:
 def check(spec: SourceSpec, place: Place) -> None:
     """Make sure that its connection can be used; the rest only the reader knows.
 
-    Raises:
-        ProjectError: `unknown-connection`, `connection-settings`.
+    Raises ProjectError: `unknown-connection`, `connection-settings`.
     """
     connected(spec, place)
 

@@ -170,8 +170,7 @@ class Place:
 def connected(spec: SourceSpec, place: Place, reserved: Collection[str] = ()) -> SourceSpec:
     """A source of files or of one of Spark's readers with the options of its connection, which win over its own.
 
-    Raises:
-        ProjectError: `unknown-connection`, `connection-settings`; no value is shown.
+    Raises ProjectError: `unknown-connection`, `connection-settings`; no value is shown.
     """
     name = str(spec.settings.get("connection") or "")
     connection_options = reader_options(name, place.connection(name), reserved) if name else {}
@@ -183,8 +182,7 @@ def connected(spec: SourceSpec, place: Place, reserved: Collection[str] = ()) ->
 def reader_options(name: str, settings: Mapping[str, Any], reserved: Collection[str] = ()) -> dict[str, str]:
     """The options that a connection has for Spark's readers; credentials in them are masked in all texts from now on.
 
-    Raises:
-        ProjectError: `connection-settings`; no value is shown.
+    Raises ProjectError: `connection-settings`; no value is shown.
     """
     options = settings.get("options", {})
     faults = [f"'{key}' is a setting of Kafka's connections" for key in settings if key != "options"]
@@ -260,8 +258,7 @@ class Kind(Protocol):
     def check(self, spec: SourceSpec, place: Place, /) -> None:
         """Make sure that there is something to read, in bounded time and without Java.
 
-        Raises:
-            SetupError: there is not.
+        Raises SetupError: there is not.
         """
 
     def position(self, session: SparkSession, spec: SourceSpec, place: Place, /) -> Mapping[str, Any]:
@@ -282,8 +279,7 @@ class Kind(Protocol):
     ) -> Resumption:
         """Check, before a query starts, that its source still has all it has not read.
 
-        Raises:
-            StateError: it has not; nothing was read.
+        Raises StateError: it has not; nothing was read.
         """
 
 

@@ -166,8 +166,7 @@ def _place(settings: Mapping[str, Any]) -> str:
 def _transport(settings: Mapping[str, Any], root: Path) -> Transport:
     """What brings events to a file or an endpoint.
 
-    Raises:
-        ProjectError: the settings are wrong, or the package is not installed.
+    Raises ProjectError: the settings are wrong, or the package is not installed.
     """
     try:
         import openlineage.client.transport  # noqa: F401 - whether it is there

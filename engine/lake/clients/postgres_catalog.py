@@ -71,8 +71,7 @@ _UNTRUSTED = ("certificate verify failed", "root certificate", "server certifica
 class PostgresCatalog:
     """The table `iceberg_tables` of a database; one connection, opened when it is needed, and reopened after it broke.
 
-    Raises:
-        SetupError: `catalog-unreachable`, `catalog-denied`, `catalog-unusable`.
+    Raises SetupError: `catalog-unreachable`, `catalog-denied`, `catalog-unusable`.
     """
 
     purges = False

@@ -160,8 +160,7 @@ _MAX_REASON: Final = 300
 class RestSession:
     """A server and what it has said of itself.
 
-    Raises:
-        SetupError: `catalog-unreachable`, `catalog-denied`, `catalog-unusable`.
+    Raises SetupError: `catalog-unreachable`, `catalog-denied`, `catalog-unusable`.
     """
 
     def __init__(self, config: CatalogConfig) -> None:

@@ -67,8 +67,7 @@ def read_deployed(
 ) -> Deployed:
     """Read what there is of some nodes and of what they read.
 
-    Raises:
-        SetupError: `lake-moved`, `lake-outside`, `catalog-unusable`: the catalog cannot be read.
+    Raises SetupError: `lake-moved`, `lake-outside`, `catalog-unusable`: the catalog cannot be read.
     """
     check_not_moved(target.catalog)
     lake = Lake(target.catalog)

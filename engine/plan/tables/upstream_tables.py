@@ -66,8 +66,7 @@ def upstreams_of(
 ) -> tuple[Upstream, ...]:
     """Return the tables that a model reads as streams, each once; `of_model` gives a table as readers see it.
 
-    Raises:
-        StateError: `upstream-history`, a model's table does not exist.
+    Raises StateError: `upstream-history`, a model's table does not exist.
     """
     upstreams: dict[str, Upstream] = {}
     for item in model.inputs:
@@ -102,8 +101,7 @@ def is_table(node: object) -> bool:
 def decided(model: Model, upstream: Upstream, seed: str, begin: Mapping[str, Any]) -> Start:
     """Return where the stream of a new generation begins; `begin`: how it was reset (`engine.state.ModelState`).
 
-    Raises:
-        StateError: `upstream-history` or `upstream-rewritten`.
+    Raises StateError: `upstream-history` or `upstream-rewritten`.
     """
     table = upstream.facts
     try:
@@ -182,8 +180,7 @@ def _first(snapshots: Sequence[SnapshotFacts]) -> int | None:
 def unread(model: Model, upstream: Upstream, start: Start) -> Sequence[SnapshotFacts]:
     """The snapshots of a table of which nothing was read yet, newest first; all of them must still be known.
 
-    Raises:
-        StateError: `upstream-history`.
+    Raises StateError: `upstream-history`.
     """
     table = upstream.facts
     if not table.history:

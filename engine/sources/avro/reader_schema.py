@@ -137,8 +137,7 @@ def prepare(
 ) -> AvroReading:
     """Settle how values are decoded; `pinned_schema`, of an earlier build, wins over the subject's newest schema.
 
-    Raises:
-        SetupError: the registry cannot be asked or has no such schema, or Spark cannot have its columns.
+    Raises SetupError: the registry cannot be asked or has no such schema, or Spark cannot have its columns.
     """
     text = _reader(value, registry, file, pinned_schema)
     reader = parse(text)
@@ -214,8 +213,7 @@ _DIGITS: Final = {"int": 10, "bigint": 19}
 def fitted(column: Column, have: StructType, want: StructType, at: str = "") -> list[Column]:
     """The fields of a struct that are wanted, named and typed as they are wanted.
 
-    Raises:
-        SetupError: `avro-columns`, a field is missing, or its values do not all fit.
+    Raises SetupError: `avro-columns`, a field is missing, or its values do not all fit.
     """
     fields_by_name = {one.name.lower(): one for one in have.fields}
     columns = []

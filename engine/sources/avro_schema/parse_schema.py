@@ -45,11 +45,7 @@ class _Size:
 
 
 def check(schema: Schema) -> None:
-    """Make sure that a schema is of bearable size; a record inside itself counts once.
-
-    Raises:
-        AvroError: it is not.
-    """
+    """Make sure that a schema is of bearable size; a record inside itself counts once. Raises AvroError: it is not."""
     measured: dict[str, _Size] = {}
     # Those inside were defined before those around them.
     for name, type_ in schema.named_types.items():
@@ -110,8 +106,7 @@ _MOST_DIGITS: Final = 10_000
 def parse(text: str, imported: Iterable[str] = ()) -> Schema:
     """Read a schema; `imported` schemas are in the order in which they use each other.
 
-    Raises:
-        AvroError: the text is no Avro schema, or is too large.
+    Raises AvroError: the text is no Avro schema, or is too large.
     """
     parser = _Parser()
     for other in imported:

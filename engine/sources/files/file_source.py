@@ -81,8 +81,7 @@ def change_records(session: SparkSession, spec: SourceSpec, place: Place) -> lis
 def sampled(session: SparkSession, spec: SourceSpec, place: Place) -> StructType:
     """The columns of the files of a source with its connection, which are looked at as a whole.
 
-    Raises:
-        RunError: `source-unreadable`, a record of JSON is an array.
+    Raises RunError: `source-unreadable`, a record of JSON is an array.
     """
     listing.check_listed(session, spec, place)
     path, options = listing.for_spark(spec, place), {"recursiveFileLookup": "true", **spec.options}

@@ -40,8 +40,7 @@ _NO_PATTERN: Final = (
 def check_top(source: str, top: Path) -> None:
     """Check what a source's `path` leads to.
 
-    Raises:
-        SetupError: `source-path`, it is neither a folder nor a file that Spark reads.
+    Raises SetupError: `source-path`, it is neither a folder nor a file that Spark reads.
     """
     mode = top.stat().st_mode
     kind = next((kind_name for is_kind, kind_name in _KINDS if is_kind(mode)), None)
@@ -58,8 +57,7 @@ def check_top(source: str, top: Path) -> None:
 def check_colon(source: str, path: Path, location: str) -> None:
     """Check that no folder on the way to a pattern, or to a name with a letter of one, has a colon.
 
-    Raises:
-        SetupError: `source-path`.
+    Raises SetupError: `source-path`.
     """
     letter = local_paths.pattern_letter(location)
     if letter and ":" in str(path):

@@ -191,8 +191,7 @@ class Cluster:
     def topics(self, names: Iterable[str]) -> dict[str, Topic]:
         """The topics of some names.
 
-        Raises:
-            SetupError: kafka-topic if one does not exist, kafka-denied if the user may not read one.
+        Raises SetupError: kafka-topic if one does not exist, kafka-denied if the user may not read one.
         """
         java_names = self.jvm.java.util.ArrayList()
         for name in names:
