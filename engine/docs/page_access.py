@@ -32,8 +32,7 @@ _OTHERS_READ = stat.S_IRGRP | stat.S_IROTH
 class PageAccess:
     """The token of one server; nothing prints it by accident.
 
-    Attributes:
-        session: what the cookie holds: it ends with the process, also where the token stays the same.
+    `session`: what the cookie holds: it ends with the process, also where the token stays the same.
     """
 
     token: str = field(repr=False)

@@ -1,14 +1,12 @@
 """The server of the site: one folder, on this machine only.
 
-It listens on 127.0.0.1, and answers only requests that name that host: a page elsewhere that lets a name of its own
-point here (DNS rebinding) gets nothing. Nor do other users of the machine, who have no token (`page_access`). Files of
-the folder are read and nothing else is done; links are not followed.
-What a client may hold is bounded: the number of connections, the size of a request's head, and how long a connection
-waits for one and takes to receive the answer, in all and not by the byte.
+It listens on 127.0.0.1, and answers only requests that name that host (a page elsewhere could let a name of its own
+point here: DNS rebinding) and have the token (`page_access`). Files of the folder are read and nothing else is done;
+links are not followed. Bounded are the number of connections, the size of a request's head, and the time, in all and
+not by the byte, that a client takes to send one and to receive the answer.
 
-A site that is written again while it is served has a version: a script that only the served page has asks for it as for
-any other data file, and loads the page again when it changes. Neither the policy of the page nor the written site
-knows of it.
+A served page asks for the site's version as for any other data file, and loads again when it changes. Neither the
+policy of the page nor the written site knows of it.
 """
 
 from __future__ import annotations

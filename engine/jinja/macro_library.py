@@ -1,7 +1,4 @@
-"""All macros of a project: which name means which, and which names clash.
-
-Names that people know from elsewhere: not defined here, each with the form that holds instead.
-"""
+"""All macros of a project and the names that clash; names that people know from elsewhere, each with its substitute."""
 
 from __future__ import annotations
 

@@ -103,9 +103,8 @@ def _count(key: str, settings: Mapping[str, Any]) -> int | None:
 class Alerts:
     """The alerts of one process; `close` sends what is left.
 
-    Attributes:
-        store: what is open, also after this process.
-        failed: why the last alert could not be sent or stored; empty if it could.
+    `store`: what is open, also after this process. `failed`: why the last alert could not be sent or stored; empty if
+    it could.
     """
 
     rules: AlertRules

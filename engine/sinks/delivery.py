@@ -49,9 +49,8 @@ class DeliveryStoppedError(Exception):
 class DeliveryLimits:
     """When a delivery ends early.
 
-    Attributes:
-        stop: ends it at once, within a transaction.
-        ends_at: by the monotonic clock; it ends after the transaction that is open then.
+    `stop`: ends it at once, within a transaction. `ends_at`, by the monotonic clock: it ends after the transaction that
+    is open then.
     """
 
     stop: threading.Event = field(default_factory=threading.Event)

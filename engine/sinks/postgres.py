@@ -342,9 +342,7 @@ def _numbered(rows: pa.RecordBatch, names: Sequence[str], begin: int, commit: in
 def _connected(name: str, settings: Mapping[str, Any]) -> psycopg.Connection[tuple[Any, ...]]:
     """Open a connection of the target.
 
-    Raises:
-        ProjectError: `connection-settings`.
-        SetupError: `sink-unreachable`; psycopg is not installed.
+    Raises ProjectError: `connection-settings`; SetupError: `sink-unreachable`, or psycopg is not installed.
     """
     try:
         import psycopg

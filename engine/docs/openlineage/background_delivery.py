@@ -1,9 +1,7 @@
-"""Bringing OpenLineage's events to a file or an HTTP endpoint, beside the run; a failure does not stop it.
+"""Deliver OpenLineage's events to a file or an HTTP endpoint, alongside the run; a failure does not stop it.
 
-OpenLineage events over HTTP: answers have a deadline and a size; redirects, which lead anywhere, are not followed.
-
-The client's own transport follows redirects with the events, and reads answers of any size.
-Source: OpenLineage's API (`POST /api/v1/lineage`).
+Answers have a deadline and a limit of size, and redirects are not followed: the client's own transport sends the events
+to wherever they lead, and reads answers of any size. Source: OpenLineage's API (`POST /api/v1/lineage`).
 """
 
 from __future__ import annotations

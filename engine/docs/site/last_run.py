@@ -1,7 +1,4 @@
-"""The last run, read from run_results.json: every key may be missing or of another type.
-
-How far streams are in event time, from their checkpoints; without Java.
-"""
+"""The last run, from run_results.json, where any key may be missing or of another type; watermarks from checkpoints."""
 
 from __future__ import annotations
 
@@ -96,9 +93,7 @@ class NodeRun:
 class ResultInShort:
     """How a node ended in a run; `began` and `ended` are None if it did not begin.
 
-    Attributes:
-        table: what it wrote; "": nothing.
-        snapshot: id of the table's snapshot that it left.
+    `table`: what it wrote; "": nothing. `snapshot`: id of the table's snapshot that it left.
     """
 
     node: str

@@ -1,8 +1,6 @@
-"""What is pinned before the first record is decoded: the reader's schema, and the writers' that are known.
+"""What a source pins of Avro (`value: {format: avro, ...}`) before its first record: the schemas of reader and writers.
 
-What a source says of its Avro values: `value: {format: avro, ...}`.
-
-Decoded values as the columns that a source declares: by name, and never with a loss.
+Decoded values become the columns that a source declares: by name, and never with a loss.
 """
 
 from __future__ import annotations

@@ -1,9 +1,7 @@
-"""Reading the JSON text of a schema, by the rules of Avro 1.12, which Spark uses.
+"""Read the JSON text of a schema, by the rules of Avro 1.12, which Spark uses, and bound its size.
 
-How large a schema may be once its named types are written out wherever they are used.
-
-Thirty records that each use the next one twice are a short text and a thousand million columns. Sizes are added up
-from the inner types to the outer ones, so that nothing is written out to be counted.
+Named types count where they are used: thirty records that each use the next one twice are a short text and a thousand
+million columns. Sizes are added up from the inner types to the outer ones, so that nothing is written out.
 """
 
 from __future__ import annotations
