@@ -17,7 +17,7 @@ from engine.spark.internals.handles import jvm_of
 # Behind the name of a column whose type has changed, in metadata that nobody reads.
 _RETYPED = "#retyped"
 # Milliseconds: no snapshot is younger than that.
-_FAR = 86_400_000
+_DAY_MS = 86_400_000
 _MAIN = "main"
 
 if TYPE_CHECKING:
@@ -106,7 +106,7 @@ def without_lost_partitions(session: SparkSession, table: Any) -> None:
             change = change.removeBranch(name) if is_branch else change.removeTag(name)
         change.commit()
     now_ms = jvm_of(session).java.lang.System.currentTimeMillis()
-    expired = table.expireSnapshots().expireOlderThan(now_ms + _FAR).retainLast(1).cleanExpiredFiles(False)
+    expired = table.expireSnapshots().expireOlderThan(now_ms + _DAY_MS).retainLast(1).cleanExpiredFiles(False)
     expired.cleanExpiredMetadata(True).commit()
 
 

@@ -21,7 +21,7 @@ from engine import local_paths
 from engine.errors import RunError
 from engine.object_store.s3_settings import is_s3
 from engine.sources.files import local_files, s3_files
-from engine.sources.spec import Place, SourceSpec, connected
+from engine.sources.spec import Place, SourceSpec, with_connection_options
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -108,7 +108,7 @@ def listed(session: SparkSession, spec: SourceSpec, place: Place) -> list[Listed
     if listed_files is not None:
         return listed_files
     # What a connection brings says how the file system is reached.
-    brought = connected(replace(spec, options={}), place).options
+    brought = with_connection_options(replace(spec, options={}), place).options
     filters = {key: value for key, value in spec.options.items() if key in _FILTERS}
     files = sorted(_list_with_spark(session, for_spark(spec, place), {**brought, **filters}), key=lambda file: file.uri)
     if faults := faults_of(spec, place, [path for file in files if (path := file.path) is not None]):

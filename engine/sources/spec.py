@@ -19,7 +19,7 @@ from engine.errors import Diagnostic, EngineError, ProjectError
 from engine.object_store.s3_settings import S3Settings
 from engine.schema import ValueForm
 from engine.secrets.scrubber import register_secret
-from engine.sources.credentials import credentials_of, where
+from engine.sources.credentials import credentials_of, data_digest
 from engine.spark_options import Form as OptionForm
 from engine.spark_options import option_faults
 
@@ -123,7 +123,7 @@ def reader_faults(
         yield SpecFault(("options", name), fault.message, hint, fault.code, at_key=fault.code != "bad-value")
 
 
-def _none(name: str) -> Mapping[str, Any]:
+def _raise_unknown_connection(name: str) -> Mapping[str, Any]:
     hint = f"Add '{name}' under 'connections:' of the target in project.yml."
     raise EngineError("unknown-connection", f"the target has no '{name}'", hint)
 
@@ -158,8 +158,8 @@ class Place:
     """
 
     root: Path
-    connection: Callable[[str], Mapping[str, Any]] = _none
-    registry: Callable[[str], Mapping[str, Any]] = _none
+    connection: Callable[[str], Mapping[str, Any]] = _raise_unknown_connection
+    registry: Callable[[str], Mapping[str, Any]] = _raise_unknown_connection
     settled: dict[str, str] = field(default_factory=dict)
     folders: dict[str, tuple[str, ...]] = field(default_factory=dict)
     catalog: CatalogConfig | None = None
@@ -167,7 +167,7 @@ class Place:
     topics: Mapping[str, ClusterOffsets] = field(default_factory=dict)
 
 
-def connected(spec: SourceSpec, place: Place, reserved: Collection[str] = ()) -> SourceSpec:
+def with_connection_options(spec: SourceSpec, place: Place, reserved: Collection[str] = ()) -> SourceSpec:
     """A source of files or of one of Spark's readers with the options of its connection, which win over its own.
 
     Raises ProjectError: `unknown-connection`, `connection-settings`; no value is shown.
@@ -208,7 +208,7 @@ def connection_line(spec: SourceSpec) -> tuple[str, ...]:
 def connection_leads(spec: SourceSpec, place: Place) -> dict[str, str]:
     """Where the connection of a source leads, without its credentials: another password is the same source."""
     name = str(spec.settings.get("connection") or "")
-    leads = where(reader_options(name, place.connection(name))) if name else ""
+    leads = data_digest(reader_options(name, place.connection(name))) if name else ""
     return {"connection": leads} if leads else {}
 
 
@@ -283,7 +283,7 @@ class Kind(Protocol):
         """
 
 
-# What a declaration says of where a stream begins.
+# Keys of a declaration that set where a stream begins.
 _STARTS = {"starting_offsets", "starting_timestamp", "starting_snapshot"}
 
 

@@ -210,7 +210,7 @@ def _unfinished(nodes: Mapping[str, NodeRun], finished: Mapping[str, Any]) -> It
 def _runs(history: Mapping[str, Any]) -> Iterator[RunInShort]:
     for run in _list(history, "runs"):
         if isinstance(run, Mapping):
-            results = tuple(_in_short(item) for item in _list(run, "results") if _is_result(item))
+            results = tuple(_result_from_stored_row(item) for item in _list(run, "results") if _is_result(item))
             at = format_values.instant(run.get("started_at") or run.get("at"))
             reported = tuple(_reported(item) for item in _list(run, "diagnostics") if isinstance(item, Mapping))
             seconds, more = _number(run.get("seconds")), int(_number(run.get("more_diagnostics")) or 0)
@@ -218,15 +218,17 @@ def _runs(history: Mapping[str, Any]) -> Iterator[RunInShort]:
 
 
 # Version 0.1.0 wrote no table and no details.
-_PARTS = (7, 9)
+_STORED_FIELDS = (7, 9)
 
 
 def _is_result(item: Any) -> bool:
-    return isinstance(item, list) and len(item) in _PARTS and isinstance(item[0], str)
+    return isinstance(item, list) and len(item) in _STORED_FIELDS and isinstance(item[0], str)
 
 
-def _in_short(item: Sequence[Any]) -> ResultInShort:
-    name, status, began, ended, rows_in, rows_out, message, table, details = [*item, None, None][: _PARTS[1]]
+def _result_from_stored_row(stored_row: Sequence[Any]) -> ResultInShort:
+    name, status, began, ended, rows_in, rows_out, message, table, details = [*stored_row, None, None][
+        : _STORED_FIELDS[1]
+    ]
     began, ended, rows_in, rows_out = (_number(value) for value in (began, ended, rows_in, rows_out))
     response = details if isinstance(details, Mapping) else {}
     snapshot, kind = response.get("snapshot_id"), _text(response, "kind")

@@ -73,7 +73,7 @@ def check_pattern(source: str, top: Path, parts: Sequence[str]) -> None:
         entries = [entry for folder in folders for entry in _entries(source, folder)]
         compared = local_paths.has_wildcard(part)
         colon_paths += [entry.path for entry in entries if ":" in entry.name and (compared or fits(entry.name))]
-        folders = [entry.path for entry in entries if fits(entry.name) and _is(entry.is_dir)]
+        folders = [entry.path for entry in entries if fits(entry.name) and _true_if_readable(entry.is_dir)]
     if colon_paths:
         faults = [f"{path} has a colon in its name, and the pattern is compared with it" for path in colon_paths]
         raise unsuitable(source, faults, _NO_PATTERN)
@@ -95,9 +95,9 @@ def walk(source: str, top: Path) -> Iterator[os.DirEntry[str]]:
                 faults.append(f"{entry.path} {unreadable}")
             elif entry.is_symlink() and (fault := link_fault(top, entry.path) or _again(entry.path, through)):
                 faults.append(fault)
-            elif _is(entry.is_dir):
+            elif _true_if_readable(entry.is_dir):
                 waiting.append(entry.path)
-            elif _is(entry.is_file) and holds_rows(entry.name):
+            elif _true_if_readable(entry.is_file) and holds_rows(entry.name):
                 if fault := _name_fault(entry.path):
                     faults.append(fault)
                 yield entry
@@ -156,7 +156,7 @@ def _entries(source: str, folder: str) -> list[os.DirEntry[str]]:
         raise unsuitable(source, [f"{folder} cannot be listed: {error.strerror}"]) from error
 
 
-def _is(question: Callable[[], bool]) -> bool:
+def _true_if_readable(question: Callable[[], bool]) -> bool:
     try:
         return question()
     except OSError:
