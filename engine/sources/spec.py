@@ -150,11 +150,13 @@ class ClusterOffsets:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where sources are read: the project's folder, and what the target knows, rendered when it is asked for.
+    """Where sources are read: the project's folder, and the target's settings, rendered on first use.
 
-    `connection` and `registry` give settings by name, with secrets. Reading adds to what a generation keeps of a source
-    (settled: a reader's schema), and to which columns in folder names a frame was made for (`folders`). `store` gives
-    the login of object storage; None: no `s3:`. `topics`: what the plan of a build has asked of Kafka, by source.
+    `connection`, `registry`: settings by name, with secrets.
+    `settled`: by source, what a generation pins at its first read, such as a reader's schema; reading adds to it.
+    `folders`: by source, the columns in folder names that its frame was made for; reading adds to it.
+    `store`: the login of object storage; None: no `s3:`.
+    `topics`: by source, the offsets that the plan of a build has asked of Kafka.
     """
 
     root: Path

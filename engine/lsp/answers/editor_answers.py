@@ -1,7 +1,4 @@
-"""What an editor asks beside diagnostics, answered from what was compiled last.
-
-How long a streaming model keeps state, in event time, as far as its windows and watermarks say.
-"""
+"""Answers to an editor's requests other than diagnostics, from the last compilation."""
 
 from __future__ import annotations
 
@@ -21,7 +18,7 @@ from engine.times import duration_seconds, duration_text, parse_duration
 
 
 def state_text(model: Model) -> str:
-    """Return `stateful: keeps 90 minutes`; empty: it keeps no state."""
+    """Return how long a model keeps state, in event time: `stateful: keeps 90 minutes`; empty: it keeps none."""
     if not model.stateful:
         return ""
     streams = [item for item in model.inputs if item.stream]

@@ -41,8 +41,9 @@ def unread_inputs(
         if kind is ActionKind.RESET:
             unread_items.append(Unread(item.name))
         elif isinstance(node, Source) and source is not None and source.files is not None:
-            began = kind is ActionKind.RESUME
-            logs = _logs(checkpoint, numbers, item.node) if checkpoint is not None else None if began else ()
+            # None: it is not known which files a stream that resumes has read. Empty: a new one has read none.
+            not_logged = None if kind is ActionKind.RESUME else ()
+            logs = _logs(checkpoint, numbers, item.node) if checkpoint is not None else not_logged
             unread_items.append(_files(item.name, source.files, logs))
         elif isinstance(node, Source) and source is not None and source.topics is not None:
             unread = source_traits(node.spec.format).unread

@@ -244,7 +244,7 @@ def _model(lake: Lake, model: Model, names: SchemaNames, relation: Relation, fol
         and unpublished is not None
         and state.generation == unpublished.generation
     ):
-        # Of a table whose state is lost there is nothing but the refresh.
+        # The state of the table is lost: what was loaded is that of the refresh.
         state = None
     written = table
     back_to = state.snapshot if state is not None else None

@@ -41,8 +41,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-# Under `auto` all is computed where more rows would be read to find the changes than this part of the rows there are. A
-# table of which no partition can be replaced gains only where nothing that it reads changed: less is tried for it.
+# Under `auto` a table is computed in full if finding the changes would read more than this share of its inputs' rows.
+# Where no partition can be replaced, reading saves a full computation only if it finds no change: the share is smaller.
 _MAX_READ_SHARE, _MAX_READ_SHARE_WITHOUT_PARTITIONS = 0.5, 0.1
 # So few rows are always compared: that takes less than to write a table again without need, and whatever reads it.
 _FEW_ROWS = 100_000

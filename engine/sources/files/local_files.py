@@ -55,7 +55,7 @@ def check_top(source: str, top: Path) -> None:
 
 
 def check_colon(source: str, path: Path, location: str) -> None:
-    """Check that no folder on the way to a pattern, or to a name with a letter of one, has a colon.
+    """Check that a path with characters of a pattern, also one that is a plain name, has no colon.
 
     Raises SetupError: `source-path`.
     """
@@ -160,5 +160,5 @@ def _true_if_readable(question: Callable[[], bool]) -> bool:
     try:
         return question()
     except OSError:
-        # A link to itself: it leads nowhere.
+        # A link to itself: it leads nowhere, and is neither a folder nor a file.
         return False
