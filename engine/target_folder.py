@@ -210,30 +210,30 @@ class TargetFolder:
         self._open[name] = opened
         return opened
 
-    def _open_or_make(self, file_name: str, above: int | None, name: str, *, make: bool) -> int:
+    def _open_or_make(self, folder_name: str, above: int | None, shown_path: str, *, make: bool) -> int:
         try:
-            entry_stat = self._open_entry(file_name, above, name)
+            descriptor = self._open_folder(folder_name, above, shown_path)
         except FileNotFoundError:
             if not make:
                 raise
             if above is None:
                 self.path.parent.mkdir(mode=FOLDER_MODE, parents=True, exist_ok=True)
             with suppress(FileExistsError):
-                os.mkdir(file_name, 0o777 if self._shared else FOLDER_MODE, dir_fd=above)
-            entry_stat = self._open_entry(file_name, above, name)
-        if name or not self._keeps_mode:
-            self._set_mode(entry_stat, FOLDER_MODE)
-        return entry_stat
+                os.mkdir(folder_name, 0o777 if self._shared else FOLDER_MODE, dir_fd=above)
+            descriptor = self._open_folder(folder_name, above, shown_path)
+        if shown_path or not self._keeps_mode:
+            self._set_mode(descriptor, FOLDER_MODE)
+        return descriptor
 
-    def _open_entry(self, file_name: str, above: int | None, name: str) -> int:
+    def _open_folder(self, folder_name: str, above: int | None, shown_path: str) -> int:
         try:
-            return os.open(file_name, _FOLDER, dir_fd=above)
+            return os.open(folder_name, _FOLDER, dir_fd=above)
         except FileNotFoundError:
             raise
         except OSError as error:
-            if not _is_link(file_name, above):
+            if not _is_link(folder_name, above):
                 raise
-            raise self._in_the_way(name, "is a link") from error
+            raise self._in_the_way(shown_path, "is a link") from error
 
     def _check_plain(self, name: str, file_name: str, descriptor: int) -> None:
         try:

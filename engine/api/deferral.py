@@ -36,8 +36,7 @@ def deferral_of(selection: Selection, flags: ProjectFlags) -> DeferTo | None:
 
     What is None in the selection is as `flags` has it; `flags.defer` counts where a state is given.
 
-    Raises:
-        UsageError: `--defer` without `--state`, or `--favor-state` without `--defer`.
+    Raises UsageError: `--defer` without `--state`, or `--favor-state` without `--defer`.
     """
     folder = selection.defer_state or selection.state
     defers = selection.defer if selection.defer is not None else flags.defer and folder is not None

@@ -78,8 +78,7 @@ def _deferral(compiled: Compiled | None) -> dict[str, Any]:
 def previous_command(folder: Path) -> PreviousCommand | None:
     """Read the last run from the folder of artifacts; None: no run has left its results.
 
-    Raises:
-        UsageError: the command had --reset-checkpoint, which cannot be repeated.
+    Raises UsageError: the command had --reset-checkpoint, which cannot be repeated.
     """
     from engine.runtime.context.run_results import read_results
 

@@ -99,8 +99,7 @@ class Project:
         Returns:
             The manifest, whose `diagnostics` are all errors and warnings of the project, and the target.
 
-        Raises:
-            ProjectError: `project-missing`: the folder is not a project.
+        Raises ProjectError: `project-missing`: the folder is not a project.
         """
         from engine.compile import compile_project
         from engine.project import is_project, load_project, missing_project

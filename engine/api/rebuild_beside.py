@@ -18,8 +18,7 @@ if TYPE_CHECKING:
 def rebuild_of(project: Project, compiled: Compiled, nodes: Sequence[str], threads: int, on_event: Emit) -> Rebuild:
     """Return a rebuild of the streaming tables among some nodes, with their data tests.
 
-    Raises:
-        UsageError: there is no streaming table among them.
+    Raises UsageError: there is no streaming table among them.
     """
     from engine.api.requests import failing_on_warnings
     from engine.compile import DataTest, Model, UnitTest, compile_project
@@ -58,8 +57,7 @@ def rebuild_of(project: Project, compiled: Compiled, nodes: Sequence[str], threa
 def check_rebuild(project: Project, compiled: Compiled, rebuild: Rebuild, accept: Sequence[str]) -> None:
     """Check that the models can be rebuilt beside their tables.
 
-    Raises:
-        EngineError: all that forbids it, as for a full refresh, and `rebuild-unavailable`.
+    Raises EngineError: all that forbids it, as for a full refresh, and `rebuild-unavailable`.
     """
     from engine.runtime.rebuild.rebuild_checks import rebuild_faults
 

@@ -1,7 +1,4 @@
-"""What is asked of a project: which nodes, and how they are built.
-
---warn-error: every warning of a project and of its runs becomes an error.
-"""
+"""Requests of a project: which nodes, how they are built, and whether every warning is an error (`--warn-error`)."""
 
 from __future__ import annotations
 

@@ -105,8 +105,7 @@ class WarmSession:
     ) -> Iterator[SparkSession]:
         """A session of its own for a run; the parameters are those of `engine.runtime.build.spark_session`.
 
-        Raises:
-            SetupError: Java, jars or the session cannot be had.
+        Raises SetupError: Java, jars or the session cannot be had.
         """
         from engine.runtime.build import session_settings
         from engine.spark.internals.run_sessions import run_session

@@ -35,8 +35,7 @@ class WatchedProject:
     def due(self, compiled: Compiled, nodes: Sequence[str]) -> list[str]:
         """The nodes that a turn runs; needs neither Java nor locks, and writes nothing.
 
-        Raises:
-            SetupError: the catalog cannot be read.
+        Raises SetupError: the catalog cannot be read.
         """
         plan, manifest = self.project.decide(compiled, nodes), compiled.manifest
         touched = {node for node in nodes if self.succeeded.get(node) != _deciding_nodes(manifest, node)}
@@ -65,8 +64,7 @@ class WatchedProject:
     def warm_up(self, compiled: Compiled, nodes: Sequence[str]) -> None:
         """Have the session open for the turns to come, as they need it; parameters as for `due`.
 
-        Raises:
-            SetupError: Java, jars or the session cannot be had.
+        Raises SetupError: Java, jars or the session cannot be had.
         """
         from engine.compile import DataTest, Model
         from engine.plan.deployed.deployed_facts import is_little

@@ -54,8 +54,7 @@ def _source_name(project: str, schema: str) -> str:
 def write_sources(text: str, path: Path) -> None:
     """Write the file, in the place of an earlier one only.
 
-    Raises:
-        UsageError: another file is there, or it cannot be written.
+    Raises UsageError: another file is there, or it cannot be written.
     """
     try:
         with path.open(encoding="utf-8") as existing_file:

@@ -32,8 +32,7 @@ _OTHERS_READ = stat.S_IRGRP | stat.S_IROTH
 class PageAccess:
     """The token of one server; nothing prints it by accident.
 
-    Attributes:
-        session: what the cookie holds: it ends with the process, also where the token stays the same.
+    `session`: what the cookie holds: it ends with the process, also where the token stays the same.
     """
 
     token: str = field(repr=False)
@@ -65,8 +64,7 @@ class PageAccess:
 def page_access(env: Mapping[str, str] | None = None) -> PageAccess:
     """A new token, or that of ENGINE_PAGE_TOKEN, for programs that ask again and again.
 
-    Raises:
-        UsageError: the variable holds no token.
+    Raises UsageError: the variable holds no token.
     """
     given_token = (os.environ if env is None else env).get(VARIABLE, "")
     if given_token and not _TOKEN.fullmatch(given_token):

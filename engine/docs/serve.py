@@ -1,14 +1,12 @@
 """The server of the site: one folder, on this machine only.
 
-It listens on 127.0.0.1, and answers only requests that name that host: a page elsewhere that lets a name of its own
-point here (DNS rebinding) gets nothing. Nor do other users of the machine, who have no token (`page_access`). Files of
-the folder are read and nothing else is done; links are not followed.
-What a client may hold is bounded: the number of connections, the size of a request's head, and how long a connection
-waits for one and takes to receive the answer, in all and not by the byte.
+It listens on 127.0.0.1, and answers only requests that name that host (a page elsewhere could let a name of its own
+point here: DNS rebinding) and have the token (`page_access`). Files of the folder are read and nothing else is done;
+links are not followed. Bounded are the number of connections, the size of a request's head, and the time, in all and
+not by the byte, that a client takes to send one and to receive the answer.
 
-A site that is written again while it is served has a version: a script that only the served page has asks for it as for
-any other data file, and loads the page again when it changes. Neither the policy of the page nor the written site
-knows of it.
+A served page asks for the site's version as for any other data file, and loads again when it changes. Neither the
+policy of the page nor the written site knows of it.
 """
 
 from __future__ import annotations
@@ -123,8 +121,7 @@ def serving(
         version: of the site: letters and digits; pages load again when it changes. None: they do not ask.
         additions: what is served beside the files; its pages may ask this server for more.
 
-    Raises:
-        OSError: the port is taken.
+    Raises OSError: the port is taken.
     """
     handler = partial(_Handler, directory=str(folder.absolute()))
     with SiteServer((HOST, port), handler, access, limits or Limits(), version, additions) as server:
@@ -193,11 +190,7 @@ class _Head(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any) -> int:
-        """Read what is there, of what is left.
-
-        Raises:
-            TimeoutError: the request took too long.
-        """
+        """Read what is there, of what is left. Raises TimeoutError: the request took too long."""
         size = min(len(buffer), self._bytes_left)
         wait = self._deadline - time.monotonic()
         if not size:
@@ -243,11 +236,7 @@ class _Handler(SimpleHTTPRequestHandler):
         return good
 
     def copyfile(self, source: Any, outputfile: Any) -> None:
-        """Send a file within the time for it.
-
-        Raises:
-            TimeoutError: the client does not take it.
-        """
+        """Send a file within the time for it. Raises TimeoutError: the client does not take it."""
         deadline = time.monotonic() + self.server.limits.answer_seconds
         while chunk := source.read(1 << 16):
             wait = deadline - time.monotonic()
@@ -381,8 +370,7 @@ def _live(page: IO[bytes], version: str) -> IO[bytes]:
 def _opened(folder: Path, parts: list[str]) -> IO[bytes]:
     """A regular file below a folder; neither it nor a folder on the way is a link, nor is the folder itself.
 
-    Raises:
-        OSError: there is no such file.
+    Raises OSError: there is no such file.
     """
     before = os.open(folder.parent, _FOLDER)
     try:

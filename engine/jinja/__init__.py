@@ -1,15 +1,10 @@
 """The one Jinja sandbox, and maps from rendered text back to the template.
 
-    macro_file         a file of macros, before Jinja sees it
-    environment        the sandbox: what templates may use and change; template_limits: how much
-    macro_calls        a macro, a package of macros; macro_library: all of them and the names they have
-    template_tokens    places in a template's text
-    rendered_text      rendered text and its way back to the template; fast_render: without Jinja's compiler
-    template_errors    what a failure says and where it is
-    unavailable_names  names that people know from elsewhere
-    opaque_values      objects with a fixed text and no parts; template_values: what templates get from values
-    shared_values      what is reached from the values of a macro file, and may not be changed
-    sandbox            all of it together
+    sandbox          all of it together; environment: what templates may use and change; template_limits: how much
+    macro_library    all macros and the names they have; macro_file: a file of them; macro_calls: one, or a package
+    rendered_text    rendered text and its way back to the template; template_tokens: places in a template's text
+    template_errors  what a failure says and where it is
+    opaque_values    objects with a fixed text and no parts
 
 Jinja is loaded by the first use of a name that needs it: a project that is only loaded does not.
 """

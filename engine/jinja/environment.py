@@ -1,14 +1,9 @@
 """Jinja's sandbox with what makes a rendered text the same in every run and for every model.
 
-Names that are not defined are errors, and templates cannot reach Python. Lists and mappings may be changed
-as in dbt (`{% do names.append('id') %}`), except those that several models share. What one rendering may take is in
-`template_limits`.
-
-What a value of a macro file holds: everything in it is shared by all models, so no template may change it.
-
-A list inside a tuple, a namespace's values, the variables that a macro closes over: what can be reached is shared.
-
-What templates get from values: methods, values still to be made. Each has a fixed text and no parts.
+Names that are not defined are errors, and templates cannot reach Python. Lists and mappings may be changed as in dbt
+(`{% do names.append('id') %}`), except what can be reached from the values of a macro file, which all models share: a
+list inside a tuple, a namespace's values, the variables that a macro closes over. Methods, and values still to be made,
+have a fixed text and no parts. What one rendering may take is in `template_limits`.
 """
 
 from __future__ import annotations
@@ -102,8 +97,7 @@ def reachable(values: Mapping[str, Any]) -> dict[int, Any]:
     Args:
         values: by the names they have in a macro file.
 
-    Raises:
-        ProjectError: something can be read only once, or counts how often it is read.
+    Raises ProjectError: something can be read only once, or counts how often it is read.
     """
     reachable_values: dict[int, Any] = {}
     pending_values = [(name, value) for name, value in values.items()]
@@ -214,8 +208,7 @@ class Environment(SandboxedEnvironment):
     def share(self, values: Mapping[str, Any]) -> None:
         """Protect the values of a macro file, and all that is in them, from changes.
 
-        Raises:
-            ProjectError: one can be read only once.
+        Raises ProjectError: one can be read only once.
         """
         self._shared |= reachable(values)
 

@@ -1,7 +1,4 @@
-"""All macros of a project: which name means which, and which names clash.
-
-Names that people know from elsewhere: not defined here, each with the form that holds instead.
-"""
+"""All macros of a project and the names that clash; names that people know from elsewhere, each with its substitute."""
 
 from __future__ import annotations
 
@@ -79,8 +76,7 @@ class Library:
     def define(self, macro_file: MacroFile, diagnostics: list[Diagnostic]) -> nodes.Template:
         """Make the macros of a file known; they are empty until the file has run.
 
-        Raises:
-            jinja2.TemplateSyntaxError: the file cannot be read.
+        Raises jinja2.TemplateSyntaxError: the file cannot be read.
         """
         tree = self._env.parse(macro_file.text, name=macro_file.file)
         for name, line in renamed(tree):

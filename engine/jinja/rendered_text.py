@@ -1,14 +1,12 @@
 """Rendered text, and the way from it back to the template.
 
-Literal text of a template is marked with its offset before rendering, and the marks are taken out of the
-result again. Text inside blocks that capture output (macro, call, filter, block set) is not marked, so that
-comparing or measuring it gives what the author expects; it counts as written where the capture is used.
+Literal text of a template is marked with its offset before rendering, and the marks are taken out of the result again.
+Text inside blocks that capture output (macro, call, filter, block set) is not marked, so that comparing or measuring it
+gives what the author expects; it counts as written where the capture is used.
 
-Templates that are text and expressions alone, which is most models: rendered piece by piece.
-
-Compiling a template takes Jinja fifty times as long as rendering it. Where there is no block, comment or
-whitespace control, each expression can be compiled by itself, once for all models that write it alike; a
-reference with a plain name needs no compiling at all.
+Compiling a template takes Jinja fifty times as long as rendering it. Where there is no block, comment or whitespace
+control, as in most models, each expression is compiled by itself, once for all models that write it alike; a reference
+with a plain name needs no compiling at all.
 """
 
 from __future__ import annotations

@@ -94,8 +94,7 @@ def joined(parts: Iterable[str]) -> str:
 def whole(value: Any) -> Any:
     """The value, if all that is in it may be written out: a list of a list, twice each, grows like a text.
 
-    Raises:
-        ProjectError: it has too many items, or too many characters in them.
+    Raises ProjectError: it has too many items, or too many characters in them.
     """
     if isinstance(value, (list, tuple, dict)):
         size, waiting = 0, [value]

@@ -1,6 +1,4 @@
-"""One marked MERGE of a frame into a table.
-
-A MERGE that is made beside the table, on a branch of its own, and shown by a commit that can be fenced.
+"""One marked MERGE of a frame into a table; under a lease it is made on a branch.
 
 Spark commits a MERGE itself and asks nobody: it would be made onto a fence. So it is made onto a branch that only the
 holder of a lease has, and becomes the table in a second commit, which compares.

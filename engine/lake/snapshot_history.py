@@ -55,8 +55,7 @@ def from_first_row(table: TableFacts, seed: str, *, ignore_deletes: bool) -> Sta
 def from_time(source: str, table: TableFacts, at: int | None) -> Start:
     """Exactly the commits of a time and later.
 
-    Raises:
-        StateError: `upstream-history`, commits of that time may have expired.
+    Raises StateError: `upstream-history`, commits of that time may have expired.
     """
     if at is not None and not table.complete and at < table.history[-1].at:
         oldest = table.history[-1]
@@ -74,8 +73,7 @@ _LATER = "Start at {0} or later, or remove 'starting_timestamp' to read all rows
 def from_snapshot(source: str, table: TableFacts, snapshot: int) -> Start:
     """Exactly the commits from a snapshot on.
 
-    Raises:
-        StateError: `upstream-history`, it is not in the table's history, or cannot be told from its neighbours.
+    Raises StateError: `upstream-history`, it is not in the table's history, or cannot be told from its neighbours.
     """
     first_commit = next((s for s in table.history if s.id == snapshot), None)
     if first_commit is None:

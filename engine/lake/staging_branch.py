@@ -1,16 +1,14 @@
 """The branch in which rows wait until their tests have passed, and the commit that shows them to readers.
 
-Readers of a table read `main`, streams always (measured). The branch is there only while it is ahead of `main`: what
-publishes it moves `main` on and takes the branch away, in one commit. What the columns are is the table's affair: a
-column that comes with staged rows is at once there for readers, with NULLs.
+Readers of a table read `main`, streams always (measured). The branch exists only while it is ahead of `main`:
+publishing moves `main` on and removes the branch, in one commit. Columns belong to the table: a column that comes with
+staged rows is visible to readers at once, with NULLs.
 
-A table that is recreated on the staging branch, where its readers do not see it, and the commit that shows it.
-
-Iceberg's replace transaction puts the new content into main. Here the snapshot that it would commit is added as the
-branch instead, with its columns, partitioning and order beside those of the table, which stay: readers of main see the
-old table. The property `STAGED_LAYOUT` says what the table becomes when it is published: the numbers of its
-partitioning and order, and the properties that change. A snapshot read by its id has the columns of its own (measured
-with Iceberg 1.12.0); read by the name of the branch it would have the table's.
+A replacement of the whole table is staged as the snapshot that Iceberg's replace transaction would commit to `main`.
+Its columns, partitioning and order are added to the table, whose own stay in force: readers of `main` see the old one.
+The property `STAGED_LAYOUT` has what publishing makes of the table: the numbers of its partitioning and order, and the
+properties that change. A snapshot read by its id has its own columns, read by the name of the branch the table's
+(measured, Iceberg 1.12.0).
 """
 
 from __future__ import annotations
@@ -29,6 +27,11 @@ from engine.spark.internals.handles import java_map, java_set, jvm_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+_MAIN = "main"
+# The operation of a commit that changes files and no rows.
+_REWRITING = "replace"
+_CONFLICT = "CommitFailedException"
 
 
 def stage_replacement(
@@ -74,7 +77,7 @@ def _with_staged_branch(session: SparkSession, base: Any, replacement: Any, *, f
     for schema in sorted(replacement.schemas(), key=lambda schema: int(schema.schemaId())):
         if not base.schemasById().containsKey(schema.schemaId()):
             change.addSchema(schema)
-    # A specification is checked against the columns that count when it comes.
+    # Iceberg checks a partition specification against the current schema when it is added.
     change.setCurrentSchema(replacement.currentSchemaId()).addPartitionSpec(replacement.spec()).addSortOrder(
         replacement.sortOrder()
     )
@@ -130,12 +133,6 @@ def _metadata(session: SparkSession) -> Any:
     return jvm.org.apache.iceberg.TableMetadata
 
 
-_MAIN = "main"
-# The operation of a commit that changes files and no rows.
-_REWRITING = "replace"
-_CONFLICT = "CommitFailedException"
-
-
 def ensure_branch(session: SparkSession, relation: str, markers: Mapping[str, str]) -> None:
     """Make the branch if it is missing; of a table without rows it begins with an empty, marked commit."""
     table = load(session, relation)
@@ -153,9 +150,9 @@ def ensure_branch(session: SparkSession, relation: str, markers: Mapping[str, st
 def publish(session: SparkSession, relation: str, fence: Fence | None = None) -> int:
     """Show the staged rows to readers, in one commit: the id of the snapshot that they read from then on.
 
-    Where only files were rewritten in main since the branch began, main becomes the branch all the same: its rows are
-    there, in the files of before. A replacement of the whole table takes the
-    place of main, whatever was committed to it.
+    A staged replacement of the whole table takes the place of main, whatever was committed to it. Otherwise main moves
+    forward to the branch, also where only files were rewritten in main since the branch began: the branch has the same
+    rows in the files of before. With a fence the commit is one that a catalog compares with both branches.
 
     Raises:
         StateError: `lease-lost`.
@@ -167,22 +164,11 @@ def publish(session: SparkSession, relation: str, fence: Fence | None = None) ->
         if fence is not None:
             fence.check(table.operations().current())
         if table.properties().containsKey(STAGED_LAYOUT):
-            operations = table.operations()
-            base = operations.current()
-            operations.commit(base, publish_metadata(session, base))
+            _publish_replacement(session, table)
         elif _only_rewritten_since(session, table) is None and (fence is None or not _descends(session, table)):
             table.manageSnapshots().fastForwardBranch(_MAIN, STAGED).removeBranch(STAGED).commit()
         else:
-            staged = int(table.snapshot(STAGED).snapshotId())
-            base = table.snapshot(STAGED).parentId() if fence is not None else None
-
-            def with_staged_as_main(builder: Any) -> Any:
-                if base is not None and table.snapshot(base) is not None:
-                    # A REST catalog compares a branch that is moved, and not one that is removed.
-                    builder.setBranchSnapshot(int(base), STAGED)
-                return builder.setBranchSnapshot(staged, _MAIN).removeRef(STAGED)
-
-            _commit_metadata(session, table, with_staged_as_main)
+            _replace_main(session, table, fenced=fence is not None)
         table.refresh()
         return int(table.currentSnapshot().snapshotId())
 
@@ -190,6 +176,25 @@ def publish(session: SparkSession, relation: str, fence: Fence | None = None) ->
     snapshot = until_committed(attempt, (_CONFLICT,))
     kill_points.reach("published", relation)
     return snapshot
+
+
+def _publish_replacement(session: SparkSession, table: Any) -> None:
+    operations = table.operations()
+    base = operations.current()
+    operations.commit(base, publish_metadata(session, base))
+
+
+def _replace_main(session: SparkSession, table: Any, *, fenced: bool) -> None:
+    staged = int(table.snapshot(STAGED).snapshotId())
+    base = table.snapshot(STAGED).parentId() if fenced else None
+
+    def with_staged_as_main(builder: Any) -> Any:
+        if base is not None and table.snapshot(base) is not None:
+            # A REST catalog compares a branch that is moved, and not one that is removed.
+            builder.setBranchSnapshot(int(base), STAGED)
+        return builder.setBranchSnapshot(staged, _MAIN).removeRef(STAGED)
+
+    _commit_metadata(session, table, with_staged_as_main)
 
 
 def undo_rewriting(session: SparkSession, relation: str) -> bool:

@@ -16,8 +16,8 @@ from engine.spark.internals.handles import jvm_of
 
 # Behind the name of a column whose type has changed, in metadata that nobody reads.
 _RETYPED = "#retyped"
-# Milliseconds: no snapshot is younger than that.
-_FAR = 86_400_000
+# Far enough in the future that every snapshot is older.
+_DAY_MS = 86_400_000
 _MAIN = "main"
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def begin_replacement(
     retyped = _retyped(table.schema(), replacement.schema())
     if not retyped:
         return change
-    # Out of the way of the new column of its name; without it the old specification would have no column.
+    # Rename the old column, rather than drop it, so that its partition specification keeps a column.
     renamed = table.updateSchema()
     for column in retyped:
         renamed.renameColumn(column, f"{column}{_RETYPED}")
@@ -90,7 +90,7 @@ def make_empty(
 
 
 def without_lost_partitions(session: SparkSession, table: Any) -> None:
-    """Remove what a replaced table keeps of partitionings by columns that it lacks now, with the snapshots of before.
+    """Remove partition specifications by columns that a replaced table no longer has, and its earlier snapshots.
 
     A MERGE into such a table fails (measured with Iceberg 1.12.0: "Cannot find field .. optional unknown in struct<>").
     Data files stay for those who read them just now; maintenance removes them later.
@@ -106,7 +106,7 @@ def without_lost_partitions(session: SparkSession, table: Any) -> None:
             change = change.removeBranch(name) if is_branch else change.removeTag(name)
         change.commit()
     now_ms = jvm_of(session).java.lang.System.currentTimeMillis()
-    expired = table.expireSnapshots().expireOlderThan(now_ms + _FAR).retainLast(1).cleanExpiredFiles(False)
+    expired = table.expireSnapshots().expireOlderThan(now_ms + _DAY_MS).retainLast(1).cleanExpiredFiles(False)
     expired.cleanExpiredMetadata(True).commit()
 
 

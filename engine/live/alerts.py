@@ -61,8 +61,7 @@ class AlertRules:
 def alert_rules(settings: Mapping[str, Any]) -> AlertRules:
     """Return the rules of the block `alerts` of a target, whose secrets are resolved.
 
-    Raises:
-        ProjectError: `bad-value`: a setting cannot be read.
+    Raises ProjectError: `bad-value`: a setting cannot be read.
     """
     command, url = settings.get("command") or (), str(settings.get("url") or "")
     try:
@@ -104,9 +103,8 @@ def _count(key: str, settings: Mapping[str, Any]) -> int | None:
 class Alerts:
     """The alerts of one process; `close` sends what is left.
 
-    Attributes:
-        store: what is open, also after this process.
-        failed: why the last alert could not be sent or stored; empty if it could.
+    `store`: what is open, also after this process. `failed`: why the last alert could not be sent or stored; empty if
+    it could.
     """
 
     rules: AlertRules
@@ -245,11 +243,7 @@ class Alerts:
         return True
 
     def _post(self, address: WebAddress, content: bytes) -> str:
-        """Post to the webhook; the answer's error if it is final.
-
-        Raises:
-            OSError: to be tried again.
-        """
+        """Post to the webhook; the answer's error if it is final. Raises OSError: to be tried again."""
         headers = {"Content-Type": "application/json"}
         if self.rules.token:
             headers["Authorization"] = f"Bearer {self.rules.token}"
@@ -264,11 +258,7 @@ class Alerts:
         return f"the webhook rejects alerts with {response.status}" if response.status >= _REDIRECT else ""
 
     def _run(self, content: bytes) -> str:
-        """Run the command, without secrets in its environment.
-
-        Raises:
-            OSError, SubprocessError: to be tried again.
-        """
+        """Run the command, without secrets in its environment. Raises OSError, SubprocessError: to be tried again."""
         command = list(self.rules.command)
         subprocess.run(
             command, input=content, cwd=self.root, env=without_secrets(), timeout=self.rules.timeout, check=True,

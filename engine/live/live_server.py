@@ -66,8 +66,7 @@ def serve(
         port: 0: a free one; `server_port` of the server is the one that was taken.
         data: of the site as they are now; None: they are those of the written site.
 
-    Raises:
-        OSError: the port is taken.
+    Raises OSError: the port is taken.
     """
     ended = Event()
     if data is not None:

@@ -246,7 +246,7 @@ class NodeStatus:
         if self.state is not event.state:
             self.since = at
         self.state, self.reason, self.until = event.state, event.reason, event.until
-        self.progress.state(event.state, at)
+        self.progress.take_state(event.state, at)
         if event.state is NodeState.STANDBY or (event.state is NodeState.IDLE and event.reason == UP_TO_DATE):
             # An earlier process or another one has done what failed here, or will report it.
             self.failures = 0

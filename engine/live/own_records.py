@@ -70,8 +70,7 @@ def _read(path: Path) -> bytes | None:
 def _create(path: Path) -> None:
     """Put a whole new key in its place; of two processes that do, the last one's stays, and both read that.
 
-    Raises:
-        OSError: it cannot be written.
+    Raises OSError: it cannot be written.
     """
     temporary = path.with_name(f".{os.getpid()}.{secrets.token_hex(4)}.tmp")
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)

@@ -45,7 +45,7 @@ class Progress:
         self.unread_since = (at if self.unread_since is None else self.unread_since) if is_unread else None
         self.stalled_before = self.stalled_before if is_unread else ""
 
-    def state(self, state: NodeState, at: float) -> None:
+    def take_state(self, state: NodeState, at: float) -> None:
         """Take the state of the node: time begins to count when something is expected of it again."""
         expected = state in _EXPECTED
         if expected and not self.is_expected:

@@ -47,12 +47,7 @@ _LEAST_SLEEP = 2.0
 
 @dataclass(slots=True)
 class Clock:
-    """The time, and for how long the machine slept.
-
-    Attributes:
-        wall: seconds since 1970.
-        awake: seconds since some moment, without those of sleep.
-    """
+    """The time: `wall` in seconds since 1970, `awake` in seconds since some moment, without those of sleep."""
 
     wall: Callable[[], float] = time.time
     awake: Callable[[], float] = time.monotonic

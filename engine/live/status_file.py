@@ -1,7 +1,6 @@
 """The last status on disk, and whether the process that wrote it runs: for commands that cannot ask it.
 
-A project may come with such a file. What is read was sealed by this user (`own_records`) and has the form of a status.
-
+A project may come with such a file: what is read was sealed by this user (`own_records`) and has the form of a status.
 The process holds an OS lock on `live/running.lock` while it runs. A killed process loses it at once, and neither a
 number that another process has by now nor another container can be mistaken for it.
 """
@@ -32,9 +31,7 @@ _ALIVE_SECONDS = 300.0
 def hold(target_dir: Path) -> BinaryIO:
     """Take the lock of a running process; it is held until the file is closed.
 
-    Raises:
-        UsageError: another process holds it.
-        ProjectError: `target-link`, `target-unwritable`.
+    Raises UsageError: another process holds it; ProjectError: `target-link`, `target-unwritable`.
     """
     with TargetFolder(target_dir) as folder:
         file = folder.append(_LOCK)
@@ -94,11 +91,7 @@ def running(target_dir: Path) -> bool:
 
 
 def write(target_dir: Path, status: StatusRecord) -> None:
-    """Write the status at once or not at all.
-
-    Raises:
-        ProjectError: `target-link`, `target-unwritable`.
-    """
+    """Write the status at once or not at all. Raises ProjectError: `target-link`, `target-unwritable`."""
     content = scrub(json.dumps(status, allow_nan=False)).encode("utf-8", "replace")
     with TargetFolder(target_dir) as folder:
         folder.write(FILE, sealed(content, target_dir, FILE))

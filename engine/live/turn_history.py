@@ -99,8 +99,7 @@ class TurnHistory:
         target_dir: folder of artifacts; the file is `live/history.db` in it, readable by its owner alone.
         kept: bounds.
 
-    Raises:
-        ProjectError: `target-link`, `target-unwritable`.
+    Raises ProjectError: `target-link`, `target-unwritable`.
     """
 
     def __init__(self, target_dir: Path, limits: HistoryLimits | None = None) -> None:

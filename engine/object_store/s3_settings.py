@@ -24,7 +24,7 @@ _CHAIN: Final = "software.amazon.awssdk.auth.credentials.DefaultCredentialsProvi
 
 @dataclass(frozen=True, slots=True)
 class S3Settings:
-    """None is found by the AWS SDK, as its documentation has it: the login in the environment, profile or role."""
+    """A field that is None is left to the AWS SDK, which finds the login in the environment, a profile or a role."""
 
     endpoint: str | None = None
     region: str | None = None

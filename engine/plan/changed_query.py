@@ -3,11 +3,9 @@
 What an edit does to the state of a query is in `state_changes`: Spark accepts most of them and computes wrongly
 (measured, about 100 cases). What is imported here reads SQL, and takes a tenth of a second.
 
-The keys of a table that rows are merged into: an edit that computes them in another way makes it another table.
-
 A MERGE finds the row that it replaces by the values of `unique_key`, and which of two is the newer by `sequence_by`.
-Rows that are there keep the values of the query that wrote them, so that new rows would be beside those that they
-should replace.
+An edit that computes these in another way makes it another table: rows that are there keep the values of the query that
+wrote them, so that new rows would be beside those that they should replace.
 """
 
 from __future__ import annotations

@@ -23,8 +23,7 @@ def plan_selection(
 ) -> Plan:
     """Return what a build of some nodes would do. Needs neither Java nor locks, and writes nothing.
 
-    Raises:
-        SetupError: the catalog cannot be read.
+    Raises SetupError: the catalog cannot be read.
     """
     order, place = run_order(manifest, selected), target.place(root)
     sources = read_sources(manifest, place, order)

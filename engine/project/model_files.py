@@ -1,8 +1,4 @@
-"""The files of models: their names, and their texts where they have changed since they were last read.
-
-A model's file: its text as read, and taken apart into header and SQL.
-
-What the models' files were when they were last read, so that a file that is still the same is not read again.
+"""The files of models: names and texts, each taken apart into header and SQL where it changed since it was last read.
 
 A file is the same if its size, its times and its inode are. A file that was changed just before it was looked at
 is read all the same: a second change within one tick of the clock would leave no trace.

@@ -1,8 +1,7 @@
 """The header of a model: YAML between `/*---` and `---*/` at the top of its SQL file.
 
-Comments that look like a header and are not one: `/* ---`, `/*--`, `/**---` or `/*` in place of `/*---`.
-
-A stream whose header is read as a comment would silently be built as a batch table, without its keys and tests.
+`/* ---`, `/*--`, `/**---` and `/*` in place of `/*---` are comments that look like a header: a stream whose header is
+read as a comment would silently be built as a batch table, without its keys and tests.
 """
 
 from __future__ import annotations

@@ -1,6 +1,4 @@
-"""Loading a project: what its files say, unrendered, with positions.
-
-The files of macros: those of the project, and those of its packages.
+"""Load a project: its files, unrendered, with positions, and the macros of its packages.
 
 A package is a folder, `packages/<name>/macros/`; its macros are called as `name.macro()`.
 """

@@ -24,7 +24,7 @@ from engine.plan.deployed.checkpoint_facts import read_checkpoint
 from engine.plan.refresh.batch_inputs import changed_view, same_rows, same_tables
 from engine.plan.refresh.refresh_choice import RefreshChoice, Way
 from engine.plan.tables.column_checks import dropped_columns, given_before
-from engine.runtime.batch.changed_inputs import choose_refresh, read_markers, refresh_changes, why_full
+from engine.runtime.batch.changed_inputs import plan_refresh_or_raise, read_markers, refresh_changes, why_full
 from engine.runtime.batch.history.build_history import build_history
 from engine.runtime.batch.replace_table import Committing, committing, positions, replace_table
 from engine.runtime.context import ownership
@@ -62,7 +62,7 @@ def run_batch(run: Run, model: Model) -> Outcome:
         if table is not None:
             table_setup.set_properties(model, run.spark, table)
         return Outcome(Status.UNCHANGED, "no new data", snapshot_id=state.snapshot)
-    choice = None if refresh or state is None else choose_refresh(run, model, state, written_table, inputs)
+    choice = None if refresh or state is None else plan_refresh_or_raise(run, model, state, written_table, inputs)
     if state is not None and not refresh and (state.phase is Phase.PUBLISHED or _history_began(run, model, state)):
         _check_existing_table(model, state, folder, written_table)
     session = run.spark.newSession()

@@ -91,7 +91,7 @@ def _block(block: ConfigBlock) -> Fragment:
         fragment["required"] = required
     if block in (SOURCE_TABLE, READING):
         fragment |= _by_format(keys)
-        return fragment if block == READING else {**fragment, "allOf": list(_of_one_format(block))}
+        return fragment if block == READING else {**fragment, "allOf": list(_keys_of_one_format(block))}
     if not block.open:
         fragment["additionalProperties"] = False
     return fragment
@@ -118,15 +118,18 @@ def _by_format(keys: Iterable[ConfigKey]) -> Fragment:
     }
 
 
-def _of_one_format(block: ConfigBlock) -> Iterator[Fragment]:
-    """A table that is read alike by all targets has the keys of its format alone."""
-    alike = {"required": ["format"], "not": {"required": ["targets"]}}
-    names: dict[str, Fragment] = {READER_KEYS.name: {"type": "string", "pattern": r"^spark\."}}
+def _keys_of_one_format(block: ConfigBlock) -> Iterator[Fragment]:
+    """A table whose format no target changes takes the keys of that format alone."""
+    same_for_all_targets = {"required": ["format"], "not": {"required": ["targets"]}}
+    conditions_by_block: dict[str, Fragment] = {READER_KEYS.name: {"type": "string", "pattern": r"^spark\."}}
     for own in FORMATS.values():
-        names[own.name] = {"enum": [name for name, form in FORMATS.items() if form.name == own.name]}
-    for own_name, chosen_block in names.items():
+        conditions_by_block[own.name] = {"enum": [name for name, form in FORMATS.items() if form.name == own.name]}
+    for own_name, chosen_block in conditions_by_block.items():
         known_keys = [key.name for key in (*block.keys, *BLOCKS[own_name].keys)]
-        yield {"if": {"properties": {"format": chosen_block}, **alike}, "then": {"propertyNames": {"enum": known_keys}}}
+        yield {
+            "if": {"properties": {"format": chosen_block}, **same_for_all_targets},
+            "then": {"propertyNames": {"enum": known_keys}},
+        }
 
 
 def _value(key: ConfigKey) -> Fragment:

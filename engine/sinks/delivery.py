@@ -49,9 +49,8 @@ class DeliveryStoppedError(Exception):
 class DeliveryLimits:
     """When a delivery ends early.
 
-    Attributes:
-        stop: ends it at once, within a transaction.
-        ends_at: by the monotonic clock; it ends after the transaction that is open then.
+    `stop`: ends it at once, within a transaction. `ends_at`, by the monotonic clock: it ends after the transaction that
+    is open then.
     """
 
     stop: threading.Event = field(default_factory=threading.Event)
@@ -105,8 +104,7 @@ def find_undelivered(
 ) -> Pending:
     """What is to be delivered from a stored position; None: from the first delivery's.
 
-    Raises:
-        StateError: as `deliver`.
+    Raises StateError: as `deliver`.
     """
     start = Position(table.uuid, key=spec.key, columns=spec.names)
     position = stored_position or (replace(start, snapshot=table.current) if from_now else start)

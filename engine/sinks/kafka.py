@@ -143,11 +143,7 @@ class KafkaTarget:
         return Written(upserted, len(removed))
 
     def _keys(self, change: Change) -> list[str] | None:
-        """The keys of rows as JSON; None: the sink has none.
-
-        Raises:
-            RunError: `sink-key`: a row has none.
-        """
+        """The keys of rows as JSON; None: the sink has none. Raises RunError: `sink-key`: a row has none."""
         if not self._spec.key:
             return None
         columns = [change.rows.column(change.rows.schema.get_field_index(name)) for name in self._spec.key]

@@ -41,11 +41,7 @@ class Position:
 
     @classmethod
     def from_json(cls, sink: str, content: str | Mapping[str, Any]) -> Self:
-        """Read what `to_json` wrote.
-
-        Raises:
-            StateError: `sink-position`: it is something else.
-        """
+        """Read what `to_json` wrote. Raises StateError: `sink-position`: it is something else."""
         try:
             fields = json.loads(content) if isinstance(content, str) else dict(content)
             if fields.pop("version") == _VERSION:

@@ -57,8 +57,7 @@ class PostgresTarget:
     def check(self) -> None:
         """Make the table if the sink creates it, and compare its columns and its keys with the sink's.
 
-        Raises:
-            SetupError: `sink-table`; `sink-failed`.
+        Raises SetupError: `sink-table`; `sink-failed`.
         """
         with self._errors():
             if not self._existing() and self._spec.create:
@@ -197,11 +196,7 @@ class PostgresTarget:
             raise RunError("sink-key", message, hint)
 
     def _lock(self, before: Position) -> None:
-        """Hold the row of the position until the transaction ends.
-
-        Raises:
-            StateError: `sink-fenced`.
-        """
+        """Hold the row of the position until the transaction ends. Raises StateError: `sink-fenced`."""
         self._connection.execute(f"SET LOCAL lock_timeout = '{_LOCK_SECONDS}s'")
         self._connection.execute(f"SET LOCAL idle_in_transaction_session_timeout = '{_IDLE_SECONDS}s'")
         text = self._of_positions("SELECT position FROM {} WHERE sink = %s FOR UPDATE")
@@ -347,9 +342,7 @@ def _numbered(rows: pa.RecordBatch, names: Sequence[str], begin: int, commit: in
 def _connected(name: str, settings: Mapping[str, Any]) -> psycopg.Connection[tuple[Any, ...]]:
     """Open a connection of the target.
 
-    Raises:
-        ProjectError: `connection-settings`.
-        SetupError: `sink-unreachable`; psycopg is not installed.
+    Raises ProjectError: `connection-settings`; SetupError: `sink-unreachable`, or psycopg is not installed.
     """
     try:
         import psycopg
@@ -374,8 +367,7 @@ _LOGIN: Final = (("username", "user"), ("password", "password"))
 def database_parameters(name: str, settings: Mapping[str, Any]) -> dict[str, str]:
     """Return the parameters of PostgreSQL's C library for a connection of the target.
 
-    Raises:
-        ProjectError: `connection-settings`.
+    Raises ProjectError: `connection-settings`.
     """
     login = {f"jdbc.{to}": str(settings[key]) for key, to in _LOGIN if settings.get(key)}
     try:

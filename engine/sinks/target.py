@@ -64,12 +64,7 @@ class SinkSpec:
 
 @dataclass(slots=True)
 class Transaction:
-    """Changes that a target takes in one transaction.
-
-    Attributes:
-        before: the position that they begin at.
-        after: the position that they reach, once `changes` is exhausted.
-    """
+    """Changes taken in one transaction: from the position `before` to `after`, once `changes` is exhausted."""
 
     before: Position
     changes: Iterator[Change]

@@ -83,8 +83,7 @@ class Connection:
 def read_connection(name: str, settings: Mapping[str, Any]) -> Connection:
     """Read the settings of `connections: {name: ...}`.
 
-    Raises:
-        ProjectError: connection-settings, with everything that is wrong with them.
+    Raises ProjectError: connection-settings, with everything that is wrong with them.
     """
     faults = [*_key_faults(settings), *_security_faults(settings.get("security"))]
     servers, bad = _servers(settings.get("bootstrap_servers"))
@@ -121,8 +120,7 @@ def consumer_options(options: Mapping[str, Any]) -> dict[str, str]:
 def reach(connection: Connection, patience: float = _PATIENCE_SECONDS) -> None:
     """Make sure that some bootstrap server takes connections.
 
-    Raises:
-        SetupError: kafka-unreachable, after at most `patience` seconds a server.
+    Raises SetupError: kafka-unreachable, after at most `patience` seconds a server.
     """
     failures = []
     for host, port in connection.servers:

@@ -100,7 +100,7 @@ def without_digest(text: str) -> str:
     return _DIGEST.sub("", text) if MASK in text else text
 
 
-def where(options: Mapping[str, str]) -> str:
+def data_digest(options: Mapping[str, str]) -> str:
     """A digest of the options that say which data is read, without the credentials in them; empty if there are none.
 
     Another password leaves it as it is; another database, host or table does not. An address that is a secret as a

@@ -214,8 +214,7 @@ def ignores_deletes(spec: SourceSpec) -> bool:
 def start(spec: SourceSpec, table: TableFacts) -> Start | None:
     """Where the declaration says that a stream begins; None: with the first row.
 
-    Raises:
-        StateError: `upstream-history` if the table does not know (any more) what was committed from then on.
+    Raises StateError: `upstream-history` if the table does not know (any more) what was committed from then on.
     """
     settings = spec.settings
     if "starting_timestamp" in settings:
@@ -254,8 +253,7 @@ def read_stream(session: SparkSession, spec: SourceSpec, place: Place) -> DataFr
 def as_declared(frame: DataFrame, spec: SourceSpec, place: Place) -> DataFrame:
     """The declared columns of a frame over the table, or all it has, and where the rows came from.
 
-    Raises:
-        RunError: `source-columns` with each column that is missing, or has another type.
+    Raises RunError: `source-columns` with each column that is missing, or has another type.
     """
     from pyspark.sql import functions as f
     from pyspark.sql.types import StructType
@@ -296,8 +294,7 @@ def resume(
 ) -> Resumption:
     """Compare the columns of an undeclared table with those that were there at the last start; new ones are fine.
 
-    Raises:
-        StateError: `source-columns` with each dropped column and other type; nothing was read.
+    Raises StateError: `source-columns` with each dropped column and other type; nothing was read.
     """
     if spec.schema:
         return Resumption()

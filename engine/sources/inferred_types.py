@@ -161,8 +161,7 @@ def _fitted(type_: DataType, fitting_types: Mapping[Path, DataType] | None, path
 def no_arrays(lines: DataFrame, source: str) -> None:
     """Check that no record is an array: Spark infers columns from its items, and a build reads objects.
 
-    Raises:
-        RunError: `source-unreadable`.
+    Raises RunError: `source-unreadable`.
     """
     if arrays := lines.where(r"value rlike '^\\s*\\['").select("place").take(1):
         where = local_paths.decoded(arrays[0][0])

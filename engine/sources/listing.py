@@ -21,7 +21,7 @@ from engine import local_paths
 from engine.errors import RunError
 from engine.object_store.s3_settings import is_s3
 from engine.sources.files import local_files, s3_files
-from engine.sources.spec import Place, SourceSpec, connected
+from engine.sources.spec import Place, SourceSpec, with_connection_options
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -78,8 +78,7 @@ def local(uri: str) -> Path | None:
 def times_now(uris: Collection[str], specs: Iterable[SourceSpec], place: Place) -> Mapping[str, int] | None:
     """The times of files in an object store, in milliseconds; None: they are elsewhere, or nobody can ask for them.
 
-    Raises:
-        SetupError: `s3-client`, `s3-denied`, `s3-missing`, `s3-unreachable`.
+    Raises SetupError: `s3-client`, `s3-denied`, `s3-missing`, `s3-unreachable`.
     """
     if place.store is None or not uris or not all(is_s3(uri) for uri in uris):
         return None
@@ -109,7 +108,7 @@ def listed(session: SparkSession, spec: SourceSpec, place: Place) -> list[Listed
     if listed_files is not None:
         return listed_files
     # What a connection brings says how the file system is reached.
-    brought = connected(replace(spec, options={}), place).options
+    brought = with_connection_options(replace(spec, options={}), place).options
     filters = {key: value for key, value in spec.options.items() if key in _FILTERS}
     files = sorted(_list_with_spark(session, for_spark(spec, place), {**brought, **filters}), key=lambda file: file.uri)
     if faults := faults_of(spec, place, [path for file in files if (path := file.path) is not None]):
@@ -120,8 +119,7 @@ def listed(session: SparkSession, spec: SourceSpec, place: Place) -> list[Listed
 def check_listed(session: SparkSession, spec: SourceSpec, place: Place) -> None:
     """Check the files of this machine that only Spark lists; all others were checked with their folder.
 
-    Raises:
-        SetupError: `source-path`.
+    Raises SetupError: `source-path`.
     """
     if folder(spec, place) is not None and _unfiltered_path(spec, place) is None:
         listed(session, spec, place)
@@ -135,8 +133,7 @@ def faults_of(spec: SourceSpec, place: Place, paths: Iterable[Path]) -> list[str
 def check_here(spec: SourceSpec, place: Place) -> None:
     """Check the folder or file of a source on this machine, and what is below it, without Spark.
 
-    Raises:
-        SetupError: `source-path`.
+    Raises SetupError: `source-path`.
     """
     top = folder(spec, place)
     if top is not None and top.exists():

@@ -125,8 +125,7 @@ class Registered:
 def read_settings(name: str, settings: Mapping[str, Any]) -> RegistrySettings:
     """The settings of a registry from a target.
 
-    Raises:
-        ProjectError: a key is missing, unknown or wrong; no value is shown.
+    Raises ProjectError: a key is missing, unknown or wrong; no value is shown.
     """
     place = f"the schema registry '{name}'"
     if unknown := sorted(set(settings) - REGISTRY.names):

@@ -24,10 +24,10 @@ from engine.sources.spec import (
     Resumption,
     SourceSpec,
     SpecFault,
-    connected,
     connection_leads,
     connection_line,
     reader_faults,
+    with_connection_options,
 )  # fmt: skip
 from engine.sources.traits import SourceTraits
 from engine.spark.exceptions import spark_exceptions
@@ -89,10 +89,9 @@ def location(spec: SourceSpec) -> str:
 def check(spec: SourceSpec, place: Place) -> None:
     """Make sure that its connection can be used; the rest only the reader knows.
 
-    Raises:
-        ProjectError: `unknown-connection`, `connection-settings`.
+    Raises ProjectError: `unknown-connection`, `connection-settings`.
     """
-    connected(spec, place)
+    with_connection_options(spec, place)
 
 
 def position(_: SparkSession, __: SourceSpec, ___: Place) -> dict[str, Any]:
@@ -126,7 +125,7 @@ def _read(reader: Callable[[], Any], spec: SourceSpec, place: Place) -> DataFram
     from pyspark.sql import functions as f
 
     path = (for_spark(spec, place),) if "path" in spec.settings else ()
-    spec = connected(spec, place)
+    spec = with_connection_options(spec, place)
     try:
         frame = reader().format(_name(spec)).options(**spec.options).schema(spec.schema).load(*path)
     except spark_exceptions() as error:

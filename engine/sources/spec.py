@@ -19,7 +19,7 @@ from engine.errors import Diagnostic, EngineError, ProjectError
 from engine.object_store.s3_settings import S3Settings
 from engine.schema import ValueForm
 from engine.secrets.scrubber import register_secret
-from engine.sources.credentials import credentials_of, where
+from engine.sources.credentials import credentials_of, data_digest
 from engine.spark_options import Form as OptionForm
 from engine.spark_options import option_faults
 
@@ -123,7 +123,7 @@ def reader_faults(
         yield SpecFault(("options", name), fault.message, hint, fault.code, at_key=fault.code != "bad-value")
 
 
-def _none(name: str) -> Mapping[str, Any]:
+def _raise_unknown_connection(name: str) -> Mapping[str, Any]:
     hint = f"Add '{name}' under 'connections:' of the target in project.yml."
     raise EngineError("unknown-connection", f"the target has no '{name}'", hint)
 
@@ -150,16 +150,18 @@ class ClusterOffsets:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where sources are read: the project's folder, and what the target knows, rendered when it is asked for.
+    """Where sources are read: the project's folder, and the target's settings, rendered on first use.
 
-    `connection` and `registry` give settings by name, with secrets. Reading adds to what a generation keeps of a source
-    (settled: a reader's schema), and to which columns in folder names a frame was made for (`folders`). `store` gives
-    the login of object storage; None: no `s3:`. `topics`: what the plan of a build has asked of Kafka, by source.
+    `connection`, `registry`: settings by name, with secrets.
+    `settled`: by source, what a generation pins at its first read, such as a reader's schema; reading adds to it.
+    `folders`: by source, the columns in folder names that its frame was made for; reading adds to it.
+    `store`: the login of object storage; None: no `s3:`.
+    `topics`: by source, the offsets that the plan of a build has asked of Kafka.
     """
 
     root: Path
-    connection: Callable[[str], Mapping[str, Any]] = _none
-    registry: Callable[[str], Mapping[str, Any]] = _none
+    connection: Callable[[str], Mapping[str, Any]] = _raise_unknown_connection
+    registry: Callable[[str], Mapping[str, Any]] = _raise_unknown_connection
     settled: dict[str, str] = field(default_factory=dict)
     folders: dict[str, tuple[str, ...]] = field(default_factory=dict)
     catalog: CatalogConfig | None = None
@@ -167,11 +169,10 @@ class Place:
     topics: Mapping[str, ClusterOffsets] = field(default_factory=dict)
 
 
-def connected(spec: SourceSpec, place: Place, reserved: Collection[str] = ()) -> SourceSpec:
+def with_connection_options(spec: SourceSpec, place: Place, reserved: Collection[str] = ()) -> SourceSpec:
     """A source of files or of one of Spark's readers with the options of its connection, which win over its own.
 
-    Raises:
-        ProjectError: `unknown-connection`, `connection-settings`; no value is shown.
+    Raises ProjectError: `unknown-connection`, `connection-settings`; no value is shown.
     """
     name = str(spec.settings.get("connection") or "")
     connection_options = reader_options(name, place.connection(name), reserved) if name else {}
@@ -183,8 +184,7 @@ def connected(spec: SourceSpec, place: Place, reserved: Collection[str] = ()) ->
 def reader_options(name: str, settings: Mapping[str, Any], reserved: Collection[str] = ()) -> dict[str, str]:
     """The options that a connection has for Spark's readers; credentials in them are masked in all texts from now on.
 
-    Raises:
-        ProjectError: `connection-settings`; no value is shown.
+    Raises ProjectError: `connection-settings`; no value is shown.
     """
     options = settings.get("options", {})
     faults = [f"'{key}' is a setting of Kafka's connections" for key in settings if key != "options"]
@@ -210,7 +210,7 @@ def connection_line(spec: SourceSpec) -> tuple[str, ...]:
 def connection_leads(spec: SourceSpec, place: Place) -> dict[str, str]:
     """Where the connection of a source leads, without its credentials: another password is the same source."""
     name = str(spec.settings.get("connection") or "")
-    leads = where(reader_options(name, place.connection(name))) if name else ""
+    leads = data_digest(reader_options(name, place.connection(name))) if name else ""
     return {"connection": leads} if leads else {}
 
 
@@ -260,8 +260,7 @@ class Kind(Protocol):
     def check(self, spec: SourceSpec, place: Place, /) -> None:
         """Make sure that there is something to read, in bounded time and without Java.
 
-        Raises:
-            SetupError: there is not.
+        Raises SetupError: there is not.
         """
 
     def position(self, session: SparkSession, spec: SourceSpec, place: Place, /) -> Mapping[str, Any]:
@@ -282,12 +281,11 @@ class Kind(Protocol):
     ) -> Resumption:
         """Check, before a query starts, that its source still has all it has not read.
 
-        Raises:
-            StateError: it has not; nothing was read.
+        Raises StateError: it has not; nothing was read.
         """
 
 
-# What a declaration says of where a stream begins.
+# Keys of a declaration that set where a stream begins.
 _STARTS = {"starting_offsets", "starting_timestamp", "starting_snapshot"}
 
 

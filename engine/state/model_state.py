@@ -176,8 +176,7 @@ class TableState:
         Returns:
             None if nothing was ever built.
 
-        Raises:
-            StateError: `state-unreadable`.
+        Raises StateError: `state-unreadable`.
         """
         return self.load_both()[0]
 

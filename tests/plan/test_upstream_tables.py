@@ -12,7 +12,7 @@ from engine.compile import Manifest
 from engine.errors import Diagnostic
 from engine.lake.table_facts import SnapshotFacts, TableFacts
 from engine.plan import ActionKind, Deployed, DeployedModel, DeployedSource, PlanOptions, Reset, make_plan
-from engine.plan.tables.upstream_tables import Upstream, decided
+from engine.plan.tables.upstream_tables import Upstream, decide_start
 from tests.plan.deployed import deployed, file, streaming, table
 from tests.plan.test_actions import READER, A, project
 from tests.plan.test_plan import EVENTS, PLAIN, manifest
@@ -192,7 +192,7 @@ def test_a_stream_that_begins_now_reads_what_waits_for_tests_below_a_compaction(
     # Rows were committed beside the table after 1 and before 2, and take the place of 2 when they are published.
     facts = replace(table(now.model("m")), history=snapshots("append", "replace"))
     upstream = Upstream("model.m", "m", ("lake", "s", "m"), facts, ignore_deletes=False)
-    assert decided(now.model("reader"), upstream, "lake.s.seed", {"at": 9000}).at == 1001
+    assert decide_start(now.model("reader"), upstream, "lake.s.seed", {"at": 9000}).at == 1001
 
 
 @pytest.mark.parametrize(

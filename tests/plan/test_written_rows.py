@@ -54,7 +54,11 @@ def test_of_an_action(header: str, kind: ActionKind, expected: str, tmp_path: Pa
     [
         (RefreshChoice(Way.FULL, "why"), False, "replaces all rows"),
         (RefreshChoice(Way.CHANGES, ""), False, "replaces the affected partitions"),
-        (RefreshChoice(Way.CHANGES, "", unfollowed="why"), False, "replaces the affected rows, at most all rows"),
+        (
+            RefreshChoice(Way.CHANGES, "", cannot_follow_reason="why"),
+            False,
+            "replaces the affected rows, at most all rows",
+        ),
         (RefreshChoice(Way.CHANGES, ""), True, "replaces all rows"),
     ],
 )

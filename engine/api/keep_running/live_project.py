@@ -161,8 +161,7 @@ class LiveProject:
     def plan_now(self) -> Plan:
         """Return the plan of all nodes, recomputed if something has happened since the last one.
 
-        Raises:
-            EngineError: it cannot be made.
+        Raises EngineError: it cannot be made.
         """
         event_count, newest = self._event_count, self._newest_plan
         if newest is not None and newest[0] == event_count:
@@ -195,8 +194,7 @@ class LiveProject:
     def follow(self, compiled: Compiled, nodes: Sequence[str], sinks: Sequence[str] = ()) -> None:
         """Keep some nodes and sinks of the compiled project up to date until `stop`; the caller holds the session.
 
-        Raises:
-            EngineError: a catalog cannot be read at the start.
+        Raises EngineError: a catalog cannot be read at the start.
         """
         self._use(compiled, nodes, sinks, ())
         follower = FileFollower(self.project.root, compiled.project.paths)

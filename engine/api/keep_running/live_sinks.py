@@ -74,8 +74,7 @@ def _waits_for_tests(node: LiveNode) -> bool:
 def current_snapshot(compiled: Compiled, model_id: str) -> int | None:
     """Return the snapshot that readers of a model's table see; None: there is none.
 
-    Raises:
-        EngineError: the catalog cannot be read.
+    Raises EngineError: the catalog cannot be read.
     """
     facts = _table_facts(compiled.manifest, compiled.target, model_id)
     return facts.snapshot if facts is not None else None

@@ -1,7 +1,4 @@
-"""A plan as a comment on a pull request: GitHub's Markdown, of bounded length.
-
-What a comparison with an earlier manifest finds beside the plan of a build.
-"""
+"""A plan as a comment on a pull request (GitHub's Markdown, of bounded length), and changes that no build acts on."""
 
 from __future__ import annotations
 

@@ -69,7 +69,7 @@ def plan_tree(manifest: Manifest, plan: Plan, options: TreeOptions) -> Iterator[
         if isinstance(manifest.nodes[node], Model) and (options.unchanged or plan_word(action) != "unchanged")
     ]
     places = tree_places(manifest, nodes)
-    above = {place.above for place in places.values()}
+    parents = {place.above for place in places.values()}
     rails: list[str] = []
     for node, last in in_tree_order(places):
         place = places[node]
@@ -80,7 +80,7 @@ def plan_tree(manifest: Manifest, plan: Plan, options: TreeOptions) -> Iterator[
         action, model = plan.actions[node], manifest.nodes[node]
         if isinstance(model, Model):
             yield _head(model, action, start, options.about.get(node))
-            rail = "".join(rails) + (_RAIL if node in above else _NONE)
+            rail = "".join(rails) + (_RAIL if node in parents else _NONE)
             for label, text in _about(manifest, action, place, options):
                 yield TreeLine(rail, label, one_line(text))
 
@@ -140,11 +140,11 @@ def in_tree_order(places: Mapping[str, TreePlace]) -> list[tuple[str, bool]]:
     below: dict[str, list[str]] = {}
     for node, place in places.items():
         below.setdefault(place.above, []).append(node)
-    nearest = []
+    ordered = []
     pending_nodes = [(node, node == below[""][-1]) for node in reversed(below.get("", []))]
     while pending_nodes:
         node, last = pending_nodes.pop()
-        nearest.append((node, last))
+        ordered.append((node, last))
         children = below.get(node, [])
         pending_nodes += [(child, child == children[-1]) for child in reversed(children)]
-    return nearest
+    return ordered

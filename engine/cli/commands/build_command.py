@@ -33,11 +33,7 @@ _FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"
 
 
 def write_junit(results: RunResults, manifest: Manifest, path: Path, project: Path) -> None:
-    """Write the tests of a run.
-
-    Raises:
-        UsageError: it cannot be written.
-    """
+    """Write the tests of a run. Raises UsageError: it cannot be written."""
     finished_tests = [r for r in results.results if isinstance(r, TestFinished)]
     suite = ET.Element(
         "testsuite",

@@ -51,8 +51,7 @@ SITE = LinkPlace("", "docs_link")
 def shown_link(server: SiteServer, place: LinkPlace, target_dir: Path) -> Iterator[str]:
     """What to print while a page is served: its link, or where that is if others can read what is printed.
 
-    Raises:
-        ProjectError: `target-link`, `target-unwritable`.
+    Raises ProjectError: `target-link`, `target-unwritable`.
     """
     link, address = server.link(place.fragment), f"{server.address}{place.fragment}"
     content = f"{link}\n".encode()
@@ -81,8 +80,7 @@ def generate(settings: CommandSettings, compare: Path | None = None, rows: int =
     Args:
         rows: so many rows of each table, and a profile of its columns; without personal data.
 
-    Raises:
-        UsageError: there is no manifest.json to compare with.
+    Raises UsageError: there is no manifest.json to compare with.
     """
     from engine.compile.selection.previous_state import load_previous
 
@@ -125,8 +123,7 @@ def write_page(
 def serve(settings: CommandSettings, port: int, *, reload: bool = True) -> None:
     """Serve the written site on this machine until Ctrl-C; `reload`: write it again after edits and runs.
 
-    Raises:
-        UsageError: there is no site, it is a link, or the port is taken.
+    Raises UsageError: there is no site, it is a link, or the port is taken.
     """
     from engine.docs.page_access import page_access
     from engine.docs.serve import serving
@@ -214,8 +211,7 @@ def _relative_path(folder: Path, settings: CommandSettings) -> str:
 def lineage(settings: CommandSettings, column: str | None, selection: Selection, output: str, *, impact: bool) -> None:
     """Print where a column comes from and what goes with it; without a column, the graph of models and sources.
 
-    Raises:
-        UsageError: there is no such column.
+    Raises UsageError: there is no such column.
     """
     from engine.docs.site import render_graph
 

@@ -22,8 +22,7 @@ _COMMON: Final = {
 def create_project(folder: Path, template: str) -> list[str]:
     """Create a project in a new or empty folder; its name is the folder's. Return its files, sorted.
 
-    Raises:
-        UsageError: the folder is not empty, or its name cannot be a project's.
+    Raises UsageError: the folder is not empty, or its name cannot be a project's.
     """
     name = folder.resolve().name.replace("-", "_")
     if not is_name(name):

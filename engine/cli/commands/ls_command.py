@@ -22,8 +22,7 @@ _KEYS = (
 def read_keys(output: str, requested: Sequence[str]) -> list[str]:
     """The keys of --output-keys, which may also be separated by blanks or commas.
 
-    Raises:
-        UsageError: a key that no record has, or another output than JSON.
+    Raises UsageError: a key that no record has, or another output than JSON.
     """
     keys = " ".join(requested).replace(",", " ").split()
     if keys and output != "json":

@@ -26,8 +26,7 @@ def maintain_models(
 ) -> bool:
     """Maintain the tables of the selected models; False if something could not be done.
 
-    Raises:
-        UsageError: a duration that is none, or orphans of less than a day, at which a writer may be.
+    Raises UsageError: a duration that is none, or orphans of less than a day, at which a writer may be.
     """
     age = _seconds("--older-than", older_than)
     orphans_after = _seconds("--orphans-older-than", orphans)

@@ -147,8 +147,7 @@ def _plan_against_manifest(
 ) -> tuple[Plan, UnplannedChanges]:
     """The plan against the manifest of `--state`, and what else differs from it.
 
-    Raises:
-        UsageError: there is no such manifest, or an option needs to know what is deployed.
+    Raises UsageError: there is no such manifest, or an option needs to know what is deployed.
     """
     from engine.compile.selection.previous_state import in_state, load_previous, tables_of
     from engine.plan.against_manifest import plan_against, removed, writers_in

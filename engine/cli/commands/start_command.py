@@ -47,8 +47,7 @@ def start_project(
 ) -> bool:
     """Keep what is selected up to date until a signal or `engine stop`.
 
-    Raises:
-        EngineError: the project has errors, or another process keeps it running.
+    Raises EngineError: the project has errors, or another process keeps it running.
     """
     with log_file(settings):
         settings.out.event(StepStarted(Step.COMPILE))

@@ -69,8 +69,7 @@ def warm_up(*, force: bool = False, memory: str = "", background: bool = False) 
     `force`: also over a sound one. `memory`: of the drivers it is for; 32 GB or more need another archive.
     `background`: take only what others leave.
 
-    Raises:
-        EngineError: `class-archive`, or Java, jars or the session cannot be had.
+    Raises EngineError: `class-archive`, or Java, jars or the session cannot be had.
     """
     from engine.spark import archive, archive_writer
     from engine.spark.jars import jar_paths

@@ -24,8 +24,7 @@ from engine.project.followed_files import FileFollower
 def watch_project(settings: CommandSettings, command: Command, selection: Selection, options: RunOptions) -> bool:
     """Run what is selected, and what each edit affects, until Ctrl-C; False: the last of it failed, or errors remain.
 
-    Raises:
-        EngineError: the first turn could not begin, for a reason that no edit of the project removes.
+    Raises EngineError: the first turn could not begin, for a reason that no edit of the project removes.
     """
     out = settings.out
     with stop_signals() as signals, log_file(settings), alone():
@@ -71,8 +70,7 @@ class _Turns:
     def run(self, files: Sequence[str]) -> None:
         """Run what is due after some files were edited; what is wrong is printed.
 
-        Raises:
-            EngineError: in the first turn, for a reason that no edit removes.
+        Raises EngineError: in the first turn, for a reason that no edit removes.
         """
         begin = time.monotonic()
         self.number += 1

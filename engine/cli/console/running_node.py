@@ -15,7 +15,7 @@ class RunningNode:
         began: on the monotonic clock.
         unit: in which its input is counted; empty: it is not.
         total: how much of it there was to read.
-        done: how much of that was read.
+        units_read: how much of that was read.
         rows: read in committed micro-batches.
         rate: rows per second of the last one.
         watermark: UTC text; empty: there is none.

@@ -69,8 +69,7 @@ class LakeQueries:
     def run(self, queries: DuckDBQueries, text: str, limit: int | None) -> QueryRows:
         """Render and run one query in DuckDB's dialect, which may use ref() and source().
 
-        Raises:
-            EngineError: it cannot be rendered, is not a query, or fails.
+        Raises EngineError: it cannot be rendered, is not a query, or fails.
         """
         return queries.run(render_query(self.project, self.compiled, text, self._reference_sql), limit)
 

@@ -1,9 +1,7 @@
-"""What compile leaves behind: target/manifest.json in the shape of dbt's version 12, and target/compiled/.
+"""Write target/manifest.json, in the shape of dbt's version 12, and target/compiled/: only what has changed.
 
-What was written below target/, so that a compilation writes only what has changed, and removes only its own.
-
-The record is in the user's cache: one in target/ may have come with the project. A lost or wrong one costs time; files
-are compared with it, and written where they differ.
+The record of what compile wrote, and so may remove, is in the user's cache: one in target/ may have come with the
+project. A lost or wrong record costs time; files are compared with it, and written where they differ.
 """
 
 from __future__ import annotations

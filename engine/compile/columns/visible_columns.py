@@ -71,7 +71,7 @@ def check_unselected_keys(walk: Walk, select: exp.Select, output: OutputColumns,
     if output.open or not (having or sorts) or group.find(*SETS) is None:
         return
     selected = {column.name.lower() for column in output.columns}
-    keys, key_columns = _keys(walk, select)
+    keys, key_columns = _group_key_columns(walk, select)
     if having is not None:
         column = next(_unselected_columns(walk, [having], keys - selected), None)
         if column is not None and any(_is_looked_up_again(walk, node, scope) for node in _own_nodes(having)):
@@ -91,7 +91,7 @@ def check_unselected_keys(walk: Walk, select: exp.Select, output: OutputColumns,
         walk.fault("misplaced-expression", message, _HINT, column)
 
 
-def _keys(walk: Walk, select: exp.Select) -> tuple[set[str], set[str]]:
+def _group_key_columns(walk: Walk, select: exp.Select) -> tuple[set[str], set[str]]:
     """The columns that keys use, those of the items that a place or an alias means too, and those that are keys."""
     keys = walk.groups[id(select)]
     key_columns = [key.node for key in keys if isinstance(key.node, exp.Column)]

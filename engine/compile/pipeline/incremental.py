@@ -1,9 +1,7 @@
-"""Compiling what the cache does not have: models are read, brought into order, and finished one after the other.
+"""Compile what the cache does not have: models are read, brought into order, and finished one after the other.
 
-The tables that a project writes: no two writers may have one name, as the catalog reads names.
-
-Spark reads names in any letter case, and so do Hive, Glue and some REST catalogs; those that distinguish letter case
-have no use for two tables that differ in it.
+No two writers may have one table name, in any letter case: Spark reads names so, and so do Hive, Glue and some REST
+catalogs; those that distinguish letter case have no use for two tables that differ in it.
 """
 
 from __future__ import annotations

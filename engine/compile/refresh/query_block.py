@@ -1,8 +1,7 @@
 """A SELECT in the parts that a refresh puts together in other ways: items, sources, conditions, keys.
 
-Output columns that are a time of an input, cut to a unit: ranges of the one are ranges of the other.
-
-Spark passes a condition on a plain column down to the scan, where it skips files, and not one on `date_trunc`.
+An output column may be a time of an input, cut to a unit: ranges of the one are ranges of the other. Spark passes a
+condition on a plain column down to the scan, where it skips files, and not one on `date_trunc`.
 """
 
 from __future__ import annotations

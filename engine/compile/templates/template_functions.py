@@ -1,8 +1,7 @@
-"""Functions of dbt's templates that give a value and do nothing else.
+"""Functions of dbt's templates that give a value and do nothing else; some give a value of one run.
 
-Values of one run, which the text of a batch table may hold: it is rebuilt from it each time.
-
-A stream's query, a view and what others take in as text are kept: there the same names are rejected.
+A batch table is rebuilt from its text each time, which may hold such values. The text of a stream, of a view and of
+what others take in is kept: there the same names are rejected.
 """
 
 from __future__ import annotations

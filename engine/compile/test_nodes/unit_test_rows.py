@@ -70,7 +70,7 @@ def _fixture(part: Section, project: LoadedProject) -> Section | None:
     files = {file: PurePosixPath(file).stem for file in project.fixtures}
     matching = [file for file in files if files[file] == name]
     if len(matching) == 1:
-        # Its first line is that of the header: the text of a block begins on the line below its sign.
+        # YAML puts the text of a block one line below its `|`, so line 0 makes the header of the CSV file line 1.
         place = Location(matching[0], 0, 1)
         return Section(
             Yaml(None, place.file, origin=place), (), project.texts[matching[0]], part.diagnostics, part.node

@@ -1,8 +1,7 @@
-"""Whether two types meet in a comparison, in CASE and its like, in a UNION; the types inside them count.
+"""Whether two types, with those inside them, meet in a comparison, CASE or UNION, and which types functions take.
 
-Which types Spark's functions take, according to its analyser (ANSI mode, Spark's default).
-
-A function that is not here, or an argument beyond those listed, is not checked. A test asks Spark for each entry.
+Rules are those of Spark's analyser (ANSI mode, Spark's default). A function that is not here, or an argument beyond
+those listed, is not checked. A test asks Spark for each entry.
 """
 
 from __future__ import annotations

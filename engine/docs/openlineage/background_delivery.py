@@ -1,9 +1,7 @@
-"""Bringing OpenLineage's events to a file or an HTTP endpoint, beside the run; a failure does not stop it.
+"""Deliver OpenLineage's events to a file or an HTTP endpoint, alongside the run; a failure does not stop it.
 
-OpenLineage events over HTTP: answers have a deadline and a size; redirects, which lead anywhere, are not followed.
-
-The client's own transport follows redirects with the events, and reads answers of any size.
-Source: OpenLineage's API (`POST /api/v1/lineage`).
+Answers have a deadline and a limit of size, and redirects are not followed: the client's own transport sends the events
+to wherever they lead, and reads answers of any size. Source: OpenLineage's API (`POST /api/v1/lineage`).
 """
 
 from __future__ import annotations
@@ -166,8 +164,7 @@ def _place(settings: Mapping[str, Any]) -> str:
 def _transport(settings: Mapping[str, Any], root: Path) -> Transport:
     """What brings events to a file or an endpoint.
 
-    Raises:
-        ProjectError: the settings are wrong, or the package is not installed.
+    Raises ProjectError: the settings are wrong, or the package is not installed.
     """
     try:
         import openlineage.client.transport  # noqa: F401 - whether it is there

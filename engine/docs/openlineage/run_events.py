@@ -1,8 +1,7 @@
 """OpenLineage events, made from the events of a run: one job for each model, below the job of the command.
 
-What is sent is what the compiler knows: schemas, column lineage with its expressions, whether a job is a stream.
-
-How OpenLineage calls what is read and written: tables by where they are, topics by their brokers, files by path.
+They have what the compiler knows: schemas, column lineage with its expressions, whether a job is a stream. Tables are
+named by their location, topics by their brokers, files by path.
 """
 
 from __future__ import annotations
@@ -41,11 +40,10 @@ from engine.sources.listing import is_uri
 
 @dataclass(frozen=True, slots=True)
 class DatasetName:
-    """A dataset's name.
+    """The name of a dataset.
 
-    Attributes:
-        namespace: the system it is in, such as kafka://host:9092, s3://bucket or file.
-        alias: its name in the catalog, with the catalog's address; for tables.
+    `namespace`: its system, such as kafka://host:9092, s3://bucket or file. `alias`: a table's name in the catalog,
+    with the catalog's address.
     """
 
     namespace: str

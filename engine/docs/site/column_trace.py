@@ -114,8 +114,7 @@ class Columns:
 def spot_named(manifest: Manifest, text: str) -> ColumnSpot:
     """The column that `model.column`, or `source.table.column`, names; fields of structs with their path.
 
-    Raises:
-        UsageError: there is no such node or column.
+    Raises UsageError: there is no such node or column.
     """
     listed: tuple[Model | Source, ...] = (*manifest.models, *manifest.sources)
     nodes = {node.name: node for node in listed}

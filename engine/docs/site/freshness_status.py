@@ -36,11 +36,10 @@ class AgeBound:
 
 @dataclass(frozen=True, slots=True)
 class FreshnessStatus:
-    """What a look at a source found.
+    """The result of checking a source.
 
-    Attributes:
-        newest: the newest time in `loaded_at_field`; None: there is none, or it could not be read.
-        filter: SQL condition on the rows that counted.
+    `newest`: the newest time in `loaded_at_field`; None: there is none, or it could not be read. `filter`: SQL
+    condition on the rows that counted.
     """
 
     source: str

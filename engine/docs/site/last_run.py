@@ -1,7 +1,4 @@
-"""The last run, read from run_results.json: every key may be missing or of another type.
-
-How far streams are in event time, from their checkpoints; without Java.
-"""
+"""The last run, from run_results.json, where any key may be missing or of another type; watermarks from checkpoints."""
 
 from __future__ import annotations
 
@@ -96,9 +93,7 @@ class NodeRun:
 class ResultInShort:
     """How a node ended in a run; `began` and `ended` are None if it did not begin.
 
-    Attributes:
-        table: what it wrote; "": nothing.
-        snapshot: id of the table's snapshot that it left.
+    `table`: what it wrote; "": nothing. `snapshot`: id of the table's snapshot that it left.
     """
 
     node: str
@@ -215,7 +210,7 @@ def _unfinished(nodes: Mapping[str, NodeRun], finished: Mapping[str, Any]) -> It
 def _runs(history: Mapping[str, Any]) -> Iterator[RunInShort]:
     for run in _list(history, "runs"):
         if isinstance(run, Mapping):
-            results = tuple(_in_short(item) for item in _list(run, "results") if _is_result(item))
+            results = tuple(_result_from_stored_row(item) for item in _list(run, "results") if _is_result(item))
             at = format_values.instant(run.get("started_at") or run.get("at"))
             reported = tuple(_reported(item) for item in _list(run, "diagnostics") if isinstance(item, Mapping))
             seconds, more = _number(run.get("seconds")), int(_number(run.get("more_diagnostics")) or 0)
@@ -223,15 +218,17 @@ def _runs(history: Mapping[str, Any]) -> Iterator[RunInShort]:
 
 
 # Version 0.1.0 wrote no table and no details.
-_PARTS = (7, 9)
+_STORED_FIELDS = (7, 9)
 
 
 def _is_result(item: Any) -> bool:
-    return isinstance(item, list) and len(item) in _PARTS and isinstance(item[0], str)
+    return isinstance(item, list) and len(item) in _STORED_FIELDS and isinstance(item[0], str)
 
 
-def _in_short(item: Sequence[Any]) -> ResultInShort:
-    name, status, began, ended, rows_in, rows_out, message, table, details = [*item, None, None][: _PARTS[1]]
+def _result_from_stored_row(stored_row: Sequence[Any]) -> ResultInShort:
+    name, status, began, ended, rows_in, rows_out, message, table, details = [*stored_row, None, None][
+        : _STORED_FIELDS[1]
+    ]
     began, ended, rows_in, rows_out = (_number(value) for value in (began, ended, rows_in, rows_out))
     response = details if isinstance(details, Mapping) else {}
     snapshot, kind = response.get("snapshot_id"), _text(response, "kind")

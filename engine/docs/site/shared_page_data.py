@@ -1,7 +1,4 @@
-"""What every page of the site needs: the graph, and the status of each node; and the columns of all nodes.
-
-What the site is made from: the project, its last run, its tables, and what is looked up again and again.
-"""
+"""What every page of the site needs: the graph, the status of each node, the columns; and the facts it is made from."""
 
 from __future__ import annotations
 

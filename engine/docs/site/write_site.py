@@ -60,8 +60,7 @@ def write_site(facts: Facts, folder: Path) -> Path:
     Returns:
         The first page, `folder`/index.html.
 
-    Raises:
-        ProjectError: `target-link`, `target-unwritable`.
+    Raises ProjectError: `target-link`, `target-unwritable`.
     """
     with TargetFolder(folder.parent, keep_mode=True) as target:
         for name, content in _static():

@@ -108,7 +108,7 @@ def _moved(table: Any, expected: ExpectedTable) -> RunError:
 
 
 def expire_all(session: SparkSession, relation: str, prefix: str) -> int:
-    """Drop all snapshots but the current one and those of tags without a prefix; return how many remain."""
+    """Remove tags and branches with a prefix, then snapshots that no ref needs; return how many snapshots remain."""
     table = load(session, relation)
     refs = {str(name): ref for name, ref in dict(table.refs()).items() if str(name).startswith(prefix)}
     if refs:

@@ -1,9 +1,8 @@
 """What goes wrong between us and a catalog's server, as one finding at the target's place; never with a credential.
 
-Errors by which Java says that a catalog's server or an object store did not answer: nobody knows what it did.
-
-The texts are those of Iceberg's REST client (HTTPClient, ErrorHandlers), of Apache's HTTP client, of Java's sockets and
-of the PostgreSQL driver (SQLSTATE classes 08 and 57P).
+Errors by which Java says that a server or an object store did not answer (nobody knows what it did) are known by the
+texts of Iceberg's REST client (HTTPClient, ErrorHandlers), of Apache's HTTP client, of Java's sockets and of the
+PostgreSQL driver (SQLSTATE classes 08 and 57P).
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""Iceberg's JDBC catalog in a PostgreSQL database, without Java: fixed queries of one table.
+"""Iceberg's JDBC catalog in a PostgreSQL database, read with psycopg and without Java: fixed queries of one table.
 
-Spark writes the same table through the JDBC driver (Iceberg's JdbcCatalog, schema version V1). It is read with psycopg.
-
-The address of a JDBC catalog as parameters of PostgreSQL's C library, which Python connects with.
+Spark writes the same table through the JDBC driver (Iceberg's JdbcCatalog, schema version V1), whose address becomes
+parameters of PostgreSQL's C library.
 """
 
 from __future__ import annotations
@@ -71,8 +70,7 @@ _UNTRUSTED = ("certificate verify failed", "root certificate", "server certifica
 class PostgresCatalog:
     """The table `iceberg_tables` of a database; one connection, opened when it is needed, and reopened after it broke.
 
-    Raises:
-        SetupError: `catalog-unreachable`, `catalog-denied`, `catalog-unusable`.
+    Raises SetupError: `catalog-unreachable`, `catalog-denied`, `catalog-unusable`.
     """
 
     purges = False

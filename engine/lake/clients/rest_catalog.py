@@ -27,8 +27,7 @@ _MAX_NAMES: Final = 200_000
 class RestClient:
     """A server of Iceberg's REST protocol.
 
-    Raises:
-        SetupError: `catalog-unreachable`, `catalog-denied`, `catalog-unusable`.
+    Raises SetupError: `catalog-unreachable`, `catalog-denied`, `catalog-unusable`.
     """
 
     purges = True

@@ -1,12 +1,8 @@
-"""Requests to a server of Iceberg's REST protocol: addresses, bounds and errors.
+"""Requests to a server of Iceberg's REST protocol: addresses, bounds, errors, and headers, tokens and signatures.
 
-A server is as little trusted as a file of a stranger: it chooses neither where requests go nor who asks
-(`server_settings`), redirects are not followed, and an answer has limits of size and of time as a whole.
-Source: Iceberg's REST specification.
-
-Who asks a REST catalog: headers, tokens and signatures, from the target's keys alone.
-
-Source: Iceberg's REST specification (`/v1/oauth/tokens`), RFC 6749 section 4.4, Iceberg 1.12 "AWS" for signatures.
+A server is as little trusted as a file of a stranger: it chooses neither where requests go nor who asks, which the
+target's keys alone say (`server_settings`); redirects are not followed, and an answer has limits of size and of time as
+a whole. Sources: Iceberg's REST specification (`/v1/oauth/tokens`), RFC 6749 section 4.4, Iceberg 1.12 "AWS".
 """
 
 from __future__ import annotations
@@ -160,8 +156,7 @@ _MAX_REASON: Final = 300
 class RestSession:
     """A server and what it has said of itself.
 
-    Raises:
-        SetupError: `catalog-unreachable`, `catalog-denied`, `catalog-unusable`.
+    Raises SetupError: `catalog-unreachable`, `catalog-denied`, `catalog-unusable`.
     """
 
     def __init__(self, config: CatalogConfig) -> None:

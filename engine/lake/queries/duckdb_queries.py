@@ -1,8 +1,7 @@
 """Queries by DuckDB in memory: it gets the columns that a query needs, and reaches no file and no network itself.
 
-PyIceberg reads the rows, so that deletes, renamed columns and the bounds of the warehouse are what they are everywhere.
-
-A table of a lake while a query reads it: one snapshot, some of its columns, a batch of rows at a time.
+PyIceberg reads the rows of one snapshot, a batch at a time, so that deletes, renamed columns and the bounds of the
+warehouse are what they are everywhere.
 """
 
 from __future__ import annotations

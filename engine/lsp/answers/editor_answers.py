@@ -1,7 +1,4 @@
-"""What an editor asks beside diagnostics, answered from what was compiled last.
-
-How long a streaming model keeps state, in event time, as far as its windows and watermarks say.
-"""
+"""Answers to an editor's requests other than diagnostics, from the last compilation."""
 
 from __future__ import annotations
 
@@ -21,7 +18,7 @@ from engine.times import duration_seconds, duration_text, parse_duration
 
 
 def state_text(model: Model) -> str:
-    """Return `stateful: keeps 90 minutes`; empty: it keeps no state."""
+    """Return how long a model keeps state, in event time: `stateful: keeps 90 minutes`; empty: it keeps none."""
     if not model.stateful:
         return ""
     streams = [item for item in model.inputs if item.stream]
@@ -165,12 +162,12 @@ def inlay_hints(opened: OpenProject, file: str) -> list[types.InlayHint]:
 
 
 def _state_hint(edited: EditedModel | None, text: str) -> Iterator[types.InlayHint]:
-    header_word = state_text(edited.model) if edited else ""
+    hint = state_text(edited.model) if edited else ""
     lines = text.split("\n")
     number = next((number for number, line in enumerate(lines) if line.startswith("streams:")), None)
-    if header_word and number is not None:
+    if hint and number is not None:
         place = types.Position(number, len(lines[number].encode("utf-16-le", "surrogatepass")) // 2)
-        yield types.InlayHint(place, header_word, padding_left=True)
+        yield types.InlayHint(place, hint, padding_left=True)
 
 
 def folding(opened: OpenProject, file: str) -> list[types.FoldingRange]:
@@ -184,24 +181,24 @@ def _uri(opened: OpenProject, file: str) -> str:
     return (opened.root / file).as_uri()
 
 
-def _column_place(opened: OpenProject, node: str, column: str) -> Iterator[types.Location]:
-    match = opened.manifest.nodes.get(node)
-    if isinstance(match, Model):
-        edited, text = opened.analysed(match.file), opened.text(match.file)
+def _column_place(opened: OpenProject, node_id: str, column: str) -> Iterator[types.Location]:
+    node = opened.manifest.nodes.get(node_id)
+    if isinstance(node, Model):
+        edited, text = opened.analysed(node.file), opened.text(node.file)
         outputs: Mapping[str, Location] = (
             {c.name.lower(): start for c, start in zip(edited.model.columns, edited.outputs, strict=False)}
             if edited
             else {}
         )
-        start = outputs.get(column.split(".", maxsplit=1)[0].lower(), Location(match.file))
-        yield types.Location(_uri(opened, match.file), range_at(start, text))
-    elif isinstance(match, Source):
-        yield from _node_place(opened, node)
+        start = outputs.get(column.split(".", maxsplit=1)[0].lower(), Location(node.file))
+        yield types.Location(_uri(opened, node.file), range_at(start, text))
+    elif isinstance(node, Source):
+        yield from _node_place(opened, node_id)
 
 
-def _node_place(opened: OpenProject, node: str) -> list[types.Location]:
-    match = opened.manifest.nodes.get(node)
-    if not isinstance(match, Model | Source):
+def _node_place(opened: OpenProject, node_id: str) -> list[types.Location]:
+    node = opened.manifest.nodes.get(node_id)
+    if not isinstance(node, Model | Source):
         return []
-    place = (match.location if isinstance(match, Source) else None) or Location(match.file)
-    return [types.Location(_uri(opened, match.file), range_at(place, opened.text(match.file)))]
+    place = (node.location if isinstance(node, Source) else None) or Location(node.file)
+    return [types.Location(_uri(opened, node.file), range_at(place, opened.text(node.file)))]

@@ -22,8 +22,7 @@ def formatted(opened: OpenProject, file: str, command: Sequence[str]) -> list[ty
         file: of a model; others are left alone.
         command: the program and its arguments: it reads the file on standard input and writes it to standard output.
 
-    Raises:
-        EngineError: a template takes too much.
+    Raises EngineError: a template takes too much.
     """
     if opened.model_of(file) is None:
         return []

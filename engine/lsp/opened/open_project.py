@@ -99,8 +99,7 @@ class OpenProject:
     def compiled_with(self, texts: Mapping[str, str], moved: Mapping[str, str] | None = None) -> Compiled:
         """Compile the project with other texts, or names of files, which nothing keeps.
 
-        Raises:
-            EngineError: it cannot be compiled at all.
+        Raises EngineError: it cannot be compiled at all.
         """
         moved = moved or {}
         with open_texts({moved.get(file, file): text for file, text in {**self.texts, **texts}.items()}, moved):
@@ -141,8 +140,7 @@ class OpenProject:
     def compile_model(self, file: str) -> EditedModel | None:
         """Compile one model as the editor has it; None if the whole project has to be compiled.
 
-        Raises:
-            EngineError: a template or the model takes too much.
+        Raises EngineError: a template or the model takes too much.
         """
         edited = self.compile_text(file, self.text(file))
         if edited is None:
@@ -157,8 +155,7 @@ class OpenProject:
     def compile_text(self, file: str, text: str) -> EditedModel | None:
         """Compile one model with another text, which nothing keeps; None if the whole project has to be compiled.
 
-        Raises:
-            EngineError: a template or the model takes too much.
+        Raises EngineError: a template or the model takes too much.
         """
         with self._lock:
             compiled_neighbours = self._neighbours

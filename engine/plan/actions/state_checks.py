@@ -121,8 +121,7 @@ def table_faults(model: Model, kind: ActionKind, deployed_model: DeployedModel) 
 def fresh(model: Model, table: TableFacts | None) -> None:
     """Check that a model without state may start: no table, or the empty one that a killed start left.
 
-    Raises:
-        StateError: `state-missing` if the table has rows, `name-taken` if another program or model made it.
+    Raises StateError: `state-missing` if the table has rows, `name-taken` if another program or model made it.
     """
     if table is None or (not has_commits(table) and made_by(model, table.properties)):
         return
@@ -137,8 +136,7 @@ def fresh(model: Model, table: TableFacts | None) -> None:
 def check_ours(model: Model, table: TableFacts, state: ModelState | None = None) -> None:
     """Check that a table about to be replaced was made for the model: it says so, or it is the state's.
 
-    Raises:
-        StateError: `name-taken` if it belongs to somebody else.
+    Raises StateError: `name-taken` if it belongs to somebody else.
     """
     if not made_by(model, table.properties) and (state is None or table.uuid != state.uuid):
         message = f"{model.relation} was not made by this model and is not replaced"

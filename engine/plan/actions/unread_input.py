@@ -30,7 +30,7 @@ def unread_inputs(
         return ()
     deployed_model = deployed.models.get(model.id, DeployedModel())
     checkpoint = deployed_model.checkpoint if kind is ActionKind.RESUME else None
-    numbers = _numbers(deployed_model, deployed.streams.get(model.id, ()))
+    numbers = _source_numbers(deployed_model, deployed.streams.get(model.id, ()))
     unread_items = []
     for item in model.inputs:
         node = manifest.nodes[item.node]
@@ -41,8 +41,9 @@ def unread_inputs(
         if kind is ActionKind.RESET:
             unread_items.append(Unread(item.name))
         elif isinstance(node, Source) and source is not None and source.files is not None:
-            began = kind is ActionKind.RESUME
-            logs = _logs(checkpoint, numbers, item.node) if checkpoint is not None else None if began else ()
+            # None: it is not known which files a stream that resumes has read. Empty: a new one has read none.
+            not_logged = None if kind is ActionKind.RESUME else ()
+            logs = _logs(checkpoint, numbers, item.node) if checkpoint is not None else not_logged
             unread_items.append(_files(item.name, source.files, logs))
         elif isinstance(node, Source) and source is not None and source.topics is not None:
             unread = source_traits(node.spec.format).unread
@@ -60,7 +61,7 @@ def unread_inputs(
     return tuple(unread_items)
 
 
-def _numbers(deployed_model: DeployedModel, now: Sequence[StreamSource]) -> Mapping[str, set[int]] | None:
+def _source_numbers(deployed_model: DeployedModel, now: Sequence[StreamSource]) -> Mapping[str, set[int]] | None:
     """The numbers of each source in a checkpoint, by the node that it is now; None: they are not recorded."""
     recorded_sources = deployed_model.writer.recorded_sources if deployed_model.writer is not None else None
     if recorded_sources is None:
@@ -95,9 +96,9 @@ def _snapshots(name: str, table: TableFacts | None, checkpoint: CheckpointFacts 
         new = _with_rows(table.history)
         return Unread(name, "snapshots", len(new), rows=table.rows, oldest_at=_first_at(new))
     ids = [snapshot.id for snapshot in table.history]
-    behind = [ids.index(i) for i in snapshots_read(checkpoint) if i in ids]
-    if behind:
-        since = [snapshot for snapshot in table.history[: min(behind)] if not snapshot.rewrites_files]
+    positions_behind_head = [ids.index(i) for i in snapshots_read(checkpoint) if i in ids]
+    if positions_behind_head:
+        since = [snapshot for snapshot in table.history[: min(positions_behind_head)] if not snapshot.rewrites_files]
         new = _with_rows(since)
         return Unread(name, "snapshots", len(new), rows=_added(since), oldest_at=_first_at(new))
     return Unread(name, "snapshots", 0 if not ids else None)

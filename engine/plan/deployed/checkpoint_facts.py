@@ -143,8 +143,7 @@ RECORD = "sources.json"
 def read_source_record(folder: TableState, generation: int) -> Recorded | None:
     """What a generation recorded of its sources; None: it was begun by a version that recorded nothing.
 
-    Raises:
-        StateError: `state-unreadable`.
+    Raises StateError: `state-unreadable`.
     """
     data = folder.note(generation, RECORD)
     try:

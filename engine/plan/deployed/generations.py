@@ -57,11 +57,7 @@ def save_previous(folder: TableState, generation: PreviousGeneration) -> None:
 
 
 def previous_generation(folder: TableState) -> PreviousGeneration | None:
-    """Return the generation that was replaced last; None: none is kept.
-
-    Raises:
-        StateError: `state-unreadable`.
-    """
+    """Return the generation that was replaced last; None: none is kept. Raises StateError: `state-unreadable`."""
     generations = (
         read for number in folder.replaced_generations() if (read := noted_previous(folder, number)) is not None
     )
@@ -71,8 +67,7 @@ def previous_generation(folder: TableState) -> PreviousGeneration | None:
 def noted_previous(folder: TableState, number: int) -> PreviousGeneration | None:
     """Return what is noted of a generation that is kept, or is to be; None: nothing is.
 
-    Raises:
-        StateError: `state-unreadable`.
+    Raises StateError: `state-unreadable`.
     """
     noted: Mapping[str, Any] | None = folder.note(number, PREVIOUS_FILE)
     if noted is None:

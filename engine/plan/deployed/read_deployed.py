@@ -67,8 +67,7 @@ def read_deployed(
 ) -> Deployed:
     """Read what there is of some nodes and of what they read.
 
-    Raises:
-        SetupError: `lake-moved`, `lake-outside`, `catalog-unusable`: the catalog cannot be read.
+    Raises SetupError: `lake-moved`, `lake-outside`, `catalog-unusable`: the catalog cannot be read.
     """
     check_not_moved(target.catalog)
     lake = Lake(target.catalog)
@@ -81,12 +80,14 @@ def read_deployed(
     existing = [m for m in models if m.relation.name in names[m.relation.schema].tables]
     lake.load((m.relation.schema, m.relation.name) for m in [*existing, *upstream])
     reads = [partial(_read_model, target, lake, m, names, renamed.get(m.id)) for m in models]
-    every = zip(models, _steady(target, reads), strict=True)
+    every = zip(models, _read_with_retries(target, reads), strict=True)
     deployed_models = {model.id: with_column_names(model, deployed_model) for model, deployed_model in every}
-    waiting = {i for m in models if deployed_models[m.id].refresh is not None for i in read_by(manifest, m)}
-    reads = [partial(_upstream, target, lake, m, noted=m.id in waiting) for m in upstream]
+    inputs_of_open_refreshes = {
+        i for m in models if deployed_models[m.id].refresh is not None for i in read_by(manifest, m)
+    }
+    reads = [partial(_upstream, target, lake, m, with_refresh=m.id in inputs_of_open_refreshes) for m in upstream]
     deployed_models |= {
-        m.id: deployed_model for m, deployed_model in zip(upstream, _steady(target, reads), strict=True)
+        m.id: deployed_model for m, deployed_model in zip(upstream, _read_with_retries(target, reads), strict=True)
     }
     uuids = {
         node: deployed_model.table.uuid
@@ -94,13 +95,13 @@ def read_deployed(
         if deployed_model.table is not None
     }
     streams = {m.id: _streams(manifest, m, place, deployed_models[m.id], uuids) for m in models if m.streaming}
-    deployed_models |= {node: _under_present_names(deployed_models[node], now) for node, now in streams.items()}
+    deployed_models |= {node: _with_renamed_sources(deployed_models[node], now) for node, now in streams.items()}
     return Deployed(
         deployed_models,
         # After the checkpoints: another process that reads on meanwhile would otherwise be ahead of the topics.
         _with_topics(manifest, place, sources),
         streams,
-        frozenset(_built(manifest, target, models, deployed_models)),
+        frozenset(_built_nodes(manifest, target, models, deployed_models)),
         environment(manifest, target),
         library_version("pyspark"),
         place.root,
@@ -137,7 +138,7 @@ def read_by(manifest: Manifest, node: Node) -> Iterator[str]:
             yield from read_by(manifest, inner)
 
 
-def _steady(target: Target, reads: Sequence[Callable[[], DeployedModel]]) -> list[DeployedModel]:
+def _read_with_retries(target: Target, reads: Sequence[Callable[[], DeployedModel]]) -> list[DeployedModel]:
     """Read each model; what cannot be read at last is its fault. What was not there is read again after one pause."""
     results = _all_of(target, reads)
     for _ in range(_ATTEMPTS - 1):
@@ -177,9 +178,9 @@ def _diagnostics(error: EngineError | OSError) -> tuple[Diagnostic, ...]:
     return (Diagnostic("state-unreadable", f"{error.filename} cannot be read: {error.strerror}", hint),)
 
 
-def _upstream(target: Target, lake: Lake, model: Model, *, noted: bool) -> DeployedModel:
+def _upstream(target: Target, lake: Lake, model: Model, *, with_refresh: bool) -> DeployedModel:
     folder = table_state(target, model, once=True)
-    refresh = begun_refresh(folder, folder.load()) if noted and model.deferred_from is None else None
+    refresh = begun_refresh(folder, folder.load()) if with_refresh and model.deferred_from is None else None
     return DeployedModel(table=lake.table(model.relation.schema, model.relation.name), refresh=refresh)
 
 
@@ -195,7 +196,7 @@ def _streams(
     return with_earlier_tables(in_text(manifest, model, place), before, uuids)
 
 
-def _under_present_names(deployed_model: DeployedModel, now: Sequence[StreamSource]) -> DeployedModel:
+def _with_renamed_sources(deployed_model: DeployedModel, now: Sequence[StreamSource]) -> DeployedModel:
     recorded = deployed_model.writer.recorded_sources if deployed_model.writer is not None else None
     if deployed_model.state is None or recorded is None:
         return deployed_model
@@ -243,7 +244,7 @@ def _model(lake: Lake, model: Model, names: SchemaNames, relation: Relation, fol
         and unpublished is not None
         and state.generation == unpublished.generation
     ):
-        # Of a table whose state is lost there is nothing but the refresh.
+        # The state of the table is lost: what was loaded is that of the refresh.
         state = None
     written = table
     back_to = state.snapshot if state is not None else None
@@ -310,7 +311,7 @@ def _source(source: Source, place: Place) -> DeployedSource:
     )
 
 
-def _built(
+def _built_nodes(
     manifest: Manifest, target: Target, models: Iterable[Model], deployed_models: dict[str, DeployedModel]
 ) -> Iterator[str]:
     selected_ids = {model.id for model in models}

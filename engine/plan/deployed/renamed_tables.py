@@ -61,8 +61,7 @@ def renamings(
 ) -> dict[str, Renaming | Diagnostic]:
     """Return what is to be renamed before some models are built, or why it cannot be, by id of the model.
 
-    Raises:
-        SetupError: the catalog cannot be read.
+    Raises SetupError: the catalog cannot be read.
     """
     renamed_models = [model for model in models if model.operation.renamed_from and model.in_catalog]
     if not renamed_models:

@@ -82,8 +82,7 @@ class KnownTable:
 def known_table(folder: TableState) -> tuple[KnownTable, Mapping[str, str]] | None:
     """What the state knows of a table, and the environment that it was built in; None: nothing.
 
-    Raises:
-        StateError: `state-unreadable`.
+    Raises StateError: `state-unreadable`.
     """
     state, open_drop, rebuild = (
         folder.load(),

@@ -50,20 +50,20 @@ class InputChange:
 class RefreshChoice:
     """What a build computes again: nothing, changes, or all (`way`).
 
-    `unfollowed`: why the partitions that change cannot be derived. `row_by_row`: each row of the one input gives a row
-    of the result or none; a history of changes has all of these.
+    `cannot_follow_reason`: why the partitions that change cannot be derived; empty: they can. `row_by_row`: each row of
+    the one input gives a row of the result or none; a history of changes has all of these.
     """
 
     way: Way
     reason: str
     hint: str = ""
     inputs: tuple[InputChange, ...] = ()
-    unfollowed: str = ""
+    cannot_follow_reason: str = ""
     row_by_row: bool = False
 
     @property
     def partitions(self) -> bool:
-        return self.way is Way.CHANGES and not self.unfollowed
+        return self.way is Way.CHANGES and not self.cannot_follow_reason
 
     @property
     def full_reason(self) -> str:
@@ -73,7 +73,7 @@ class RefreshChoice:
             return f"computed in full: {self.reason}"
         if self.partitions:
             return "the affected partitions are recomputed"
-        return f"computed in full unless no row that it reads changed: {self.unfollowed}"
+        return f"computed in full unless no row that it reads changed: {self.cannot_follow_reason}"
 
     @property
     def compared(self) -> str:
@@ -119,21 +119,21 @@ def refresh_choice(
     names = ", ".join(f"'{one.name}'" for one in changed)
     # Whether anything that is read changed is found for any query.
     columns = {unquoted_view(one.view): one.columns for one in input_changes}
-    unfollowed, hint = _unfollowed(model, columns)
+    cannot_follow_reason, hint = _cannot_follow(model, columns)
     rows = (
         bool(model.write.history)
         and len(input_changes) == 1
         and _has_every_row(model.write)
         and _row_by_row(model, columns)
     )
-    return RefreshChoice(Way.CHANGES, f"{names} changed", hint, input_changes, unfollowed, row_by_row=rows)
+    return RefreshChoice(Way.CHANGES, f"{names} changed", hint, input_changes, cannot_follow_reason, row_by_row=rows)
 
 
 def _has_every_row(write: Write) -> bool:
     return write.check_all and write.deletes is Deletes.CLOSE
 
 
-def _unfollowed(model: Model, columns: Mapping[str, Sequence[str]]) -> tuple[str, str]:
+def _cannot_follow(model: Model, columns: Mapping[str, Sequence[str]]) -> tuple[str, str]:
     from engine.compile.refresh.changed_keys import follow_changes
     from engine.compile.refresh.query_block import NotFollowedError
 
@@ -306,15 +306,15 @@ def refused_query(manifest: Manifest, model: Model) -> Diagnostic | None:
         ]
     if not all(columns.values()):
         return None
-    unfollowed, hint = _unfollowed(model, columns)
-    return refused(model, RefreshChoice(Way.CHANGES, "", hint, unfollowed=unfollowed))
+    cannot_follow_reason, hint = _cannot_follow(model, columns)
+    return refused(model, RefreshChoice(Way.CHANGES, "", hint, cannot_follow_reason=cannot_follow_reason))
 
 
 def refused(model: Model, choice: RefreshChoice, state: ModelState | None = None) -> Diagnostic | None:
     """Return why an incremental table cannot be built; None: it can, as a first or interrupted build (in full)."""
     if state is not None and state.phase is not Phase.PUBLISHED:
         return None
-    reason = choice.reason if choice.way is Way.FULL else choice.unfollowed
+    reason = choice.reason if choice.way is Way.FULL else choice.cannot_follow_reason
     if choice.way is Way.NOTHING or not reason:
         return None
     message = f"'{model.name}' has 'refresh: incremental' and would be computed in full: {reason}"

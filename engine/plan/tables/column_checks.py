@@ -1,8 +1,6 @@
 """Whether the table of a model can hold the rows of its query; nothing is changed.
 
 The plan asks where compile knows all columns, and the runtime asks with those that Spark finds.
-
-The columns of a model's query as its table would have them, where compile knows all of them.
 """
 
 from __future__ import annotations

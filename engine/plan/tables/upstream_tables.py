@@ -66,8 +66,7 @@ def upstreams_of(
 ) -> tuple[Upstream, ...]:
     """Return the tables that a model reads as streams, each once; `of_model` gives a table as readers see it.
 
-    Raises:
-        StateError: `upstream-history`, a model's table does not exist.
+    Raises StateError: `upstream-history`, a model's table does not exist.
     """
     upstreams: dict[str, Upstream] = {}
     for item in model.inputs:
@@ -99,11 +98,10 @@ def is_table(node: object) -> bool:
     return isinstance(node, Model) or (isinstance(node, Source) and source_traits(node.spec.format).is_table)
 
 
-def decided(model: Model, upstream: Upstream, seed: str, begin: Mapping[str, Any]) -> Start:
+def decide_start(model: Model, upstream: Upstream, seed: str, begin: Mapping[str, Any]) -> Start:
     """Return where the stream of a new generation begins; `begin`: how it was reset (`engine.state.ModelState`).
 
-    Raises:
-        StateError: `upstream-history` or `upstream-rewritten`.
+    Raises StateError: `upstream-history` or `upstream-rewritten`.
     """
     table = upstream.facts
     try:
@@ -126,7 +124,7 @@ def _as_state_error(error: EngineError, model: Model) -> StateError:
     return StateError(diagnostic.code, diagnostic.message, diagnostic.hint, node=model.name)
 
 
-def continued(
+def resume_reading(
     model: Model,
     state: ModelState,
     checkpoint: CheckpointFacts,
@@ -144,7 +142,7 @@ def continued(
     lost_snapshots = (committed | started) - known_snapshots
     readings = {}
     for upstream in upstreams:
-        start = start_of(state, upstream)
+        start = recorded_start(state, upstream)
         if start.uuid != upstream.facts.uuid:
             raise _replaced(model, upstream)
         if start.seed is not None and upstream.node not in seeds:
@@ -161,7 +159,7 @@ def continued(
     return readings
 
 
-def start_of(state: ModelState, upstream: Upstream) -> Start:
+def recorded_start(state: ModelState, upstream: Upstream) -> Start:
     stored_start = state.starts.get(upstream.node)
     return Start(**stored_start) if stored_start else Start(upstream.facts.uuid)
 
@@ -170,7 +168,7 @@ def _snapshots(offsets: Iterable[Mapping[str, Any]]) -> frozenset[int]:
     return frozenset(o["snapshot_id"] for o in offsets if isinstance(o.get("snapshot_id"), int)) - {-1}
 
 
-def beginning(model: Model, upstream: Upstream, start: Start) -> TableReading:
+def begin_reading(model: Model, upstream: Upstream, start: Start) -> TableReading:
     """How a table is read by a generation that begins. Raises StateError: `upstream-history`."""
     return TableReading(start, first=_first(unread(model, upstream, start)))
 
@@ -182,8 +180,7 @@ def _first(snapshots: Sequence[SnapshotFacts]) -> int | None:
 def unread(model: Model, upstream: Upstream, start: Start) -> Sequence[SnapshotFacts]:
     """The snapshots of a table of which nothing was read yet, newest first; all of them must still be known.
 
-    Raises:
-        StateError: `upstream-history`.
+    Raises StateError: `upstream-history`.
     """
     table = upstream.facts
     if not table.history:
@@ -316,13 +313,13 @@ def upstream_faults(
     try:
         upstreams = upstreams_of(manifest, model, of_source, lambda node: tables[node.id])
         if begin is None and state is not None and deployed_model.checkpoint is not None:
-            continued(model, state, deployed_model.checkpoint, upstreams, deployed_model.initial_snapshots)
+            resume_reading(model, state, deployed_model.checkpoint, upstreams, deployed_model.initial_snapshots)
     except EngineError as error:
         yield from (diagnostic.at(place, model.name) for diagnostic in error.diagnostics)
         return
     for upstream in upstreams if begin is not None else ():
         try:
-            beginning(model, upstream, decided(model, _moved(upstream, begin or {}), "", begin or {}))
+            begin_reading(model, upstream, decide_start(model, _moved(upstream, begin or {}), "", begin or {}))
         except EngineError as error:
             yield from (diagnostic.at(place, model.name) for diagnostic in error.diagnostics)
     if begin is None and state is not None:

@@ -32,8 +32,7 @@ class Versions:
     def manifest_for(self, test: UnitTest) -> Manifest:
         """The manifest with the model that a test is about.
 
-        Raises:
-            EngineError: with the overrides the model cannot be compiled.
+        Raises EngineError: with the overrides the model cannot be compiled.
         """
         if not test.variables and not test.macros:
             return self.compiled.manifest

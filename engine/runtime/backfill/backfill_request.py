@@ -23,7 +23,7 @@ from engine.lake.table_writer import load
 from engine.plan.actions.file_checks import number, some_files
 from engine.plan.history_edits import not_recomputed
 from engine.plan.source_changes import StreamSource
-from engine.plan.tables.upstream_tables import Upstream, start_of
+from engine.plan.tables.upstream_tables import Upstream, recorded_start
 from engine.relations import quoted
 from engine.runtime.context.run_context import Run
 from engine.runtime.inputs.source_file_check import modified
@@ -148,7 +148,7 @@ class ReadInput:
         return table_traits(spec).as_declared(frame, spec, self.run.place) if spec is not None else frame
 
     def _snapshot(self, upstream: Upstream) -> int | None:
-        start, facts = start_of(self.state, upstream), upstream.facts
+        start, facts = recorded_start(self.state, upstream), upstream.facts
         if start.uuid != facts.uuid or (start.at is not None and start.seed is None):
             message = f"'{self.model.name}' has not read {upstream.full} from its first row on"
             raise rejected(self.model, message)

@@ -14,7 +14,7 @@ from engine.lake.commits import Commit
 from engine.lake.table_layout import same_partitions
 from engine.lake.table_writer import literal
 from engine.relations import Partition, quoted
-from engine.runtime.batch.followed_changes import Affected, FollowedChanges, FullRefreshError, no_commit
+from engine.runtime.batch.followed_changes import Affected, FollowedChanges, FullRefreshError, commit_nothing
 from engine.runtime.sinks import table_setup
 from engine.times import CYCLE_DAYS, CYCLE_YEARS
 
@@ -176,7 +176,7 @@ def affected_partitions(changes: FollowedChanges) -> Affected:
         raise FullRefreshError("the table has files of an earlier partitioning")
     total = len({file.partition for file in files})
     if not values.values:
-        return Affected(None, no_commit, f"no row of it is affected, 0 of {total:,} partitions")
+        return Affected(None, commit_nothing, f"no row of it is affected, 0 of {total:,} partitions")
     replaced_files = frozenset(file.path for file in files if file.affected)
     replaced_count = len({file.partition for file in files if file.affected})
     if changes.auto and total > _FEW_PARTITIONS and replaced_count > _MAX_REPLACED_SHARE * total:

@@ -25,7 +25,7 @@ from engine.runtime.batch.followed_changes import (
     FollowedChanges,
     FullRefreshError,
     InputReading,
-    no_commit,
+    commit_nothing,
     state_name,
     table_of,
 )
@@ -41,9 +41,9 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-# Under `auto` all is computed where more rows would be read to find the changes than this part of the rows there are. A
-# table of which no partition can be replaced gains only where nothing that it reads changed: less is tried for it.
-_MAX_READ_SHARE, _MAX_READ_SHARE_UNFOLLOWED = 0.5, 0.1
+# Under `auto` a table is computed in full if finding the changes would read more than this share of its inputs' rows.
+# Where no partition can be replaced, reading saves a full computation only if it finds no change: the share is smaller.
+_MAX_READ_SHARE, _MAX_READ_SHARE_WITHOUT_PARTITIONS = 0.5, 0.1
 # So few rows are always compared: that takes less than to write a table again without need, and whatever reads it.
 _FEW_ROWS = 100_000
 
@@ -69,7 +69,7 @@ def find_affected(
     files = {view: differing for view, differing in found_files.items() if not differing.none}
     differing_rows = sum(change.rows for change in files.values())
     rows = sum(change.total for change in files.values())
-    max_share = _MAX_READ_SHARE_UNFOLLOWED if choice.unfollowed else _MAX_READ_SHARE
+    max_share = _MAX_READ_SHARE_WITHOUT_PARTITIONS if choice.cannot_follow_reason else _MAX_READ_SHARE
     if auto and differing_rows > max(_FEW_ROWS, max_share * rows):
         raise FullRefreshError(f"{differing_rows:,} rows are in files that changed, of {rows:,}")
     changed_views, are_few = [], True
@@ -81,7 +81,7 @@ def find_affected(
             net_input.removed.createOrReplaceTempView(state_name(choice, view, InputState.REMOVED))
             net_input.added.createOrReplaceTempView(state_name(choice, view, InputState.ADDED))
     if not changed_views:
-        return Affected(None, no_commit, f"no column that it reads changed ({differing_rows:,} rows compared)")
+        return Affected(None, commit_nothing, f"no column that it reads changed ({differing_rows:,} rows compared)")
     try:
         return _affected_rows(reading, model, choice, table, tuple(changed_views), few=are_few)
     except FullRefreshError as full:
@@ -98,8 +98,8 @@ def _affected_rows(
     *,
     few: bool,
 ) -> Affected:
-    if choice.unfollowed:
-        raise FullRefreshError(choice.unfollowed)
+    if choice.cannot_follow_reason:
+        raise FullRefreshError(choice.cannot_follow_reason)
     session = reading.session
     query = follow_changes(model.sql, {unquoted_view(change.view): change.columns for change in choice.inputs})
     _register(session, reading.manifest, choice)
@@ -118,7 +118,7 @@ def _register(session: SparkSession, manifest: Manifest, choice: RefreshChoice) 
             read_columns.createOrReplaceTempView(state_name(choice, unquoted_view(change.view), state))
 
 
-def choose_refresh(
+def plan_refresh_or_raise(
     run: Run, model: Model, state: ModelState, written_table: TableFacts | None, inputs: Mapping[str, Any]
 ) -> RefreshChoice | None:
     """Return how much of a batch table is computed again; None: it is a view, or always computed in full.
@@ -171,18 +171,18 @@ def refresh_changes(
             return _explain_full(model, choice, full.reason)
         except spark_exceptions() as error:
             return _explain_full(model, choice, f"the changes could not be read: {summary(str(error))}")
-        signed = replace(run.signed(model, state), inputs=inputs)
+        signed_state = replace(run.signed(model, state), inputs=inputs)
         if affected_rows.frame is None:
-            folder.save(signed)
+            folder.save(signed_state)
             return Outcome(Status.UNCHANGED, affected_rows.note, snapshot_id=state.snapshot)
         kill_points.reach("refreshing", model.name)
-        folder.save(replace(signed, phase=Phase.BUILDING, inputs={}, pinned=False))
+        folder.save(replace(signed_state, phase=Phase.BUILDING, inputs={}, pinned=False))
         replaced_table = replace_table(
             run, model, affected_rows.frame, (), affected_rows.commit, markers=read_markers(inputs)
         )
     snapshot = replaced_table.commit.snapshot if replaced_table.commit else state.snapshot
     current_table = run.lake.table(model.relation.schema, model.relation.name)
-    folder.save(replace(signed, snapshot=snapshot, made=current_table.shape if current_table is not None else {}))
+    folder.save(replace(signed_state, snapshot=snapshot, made=current_table.shape if current_table is not None else {}))
     folder.journal.end(Refresh)
     hooks.run_post_hook(session, model)
     return Outcome(Status.SUCCESS, snapshot_id=snapshot, **replaced_table.metrics.numbers(), note=affected_rows.note)

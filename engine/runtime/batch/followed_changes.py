@@ -132,7 +132,7 @@ def state_name(choice: RefreshChoice, view: str, state: InputState) -> str:
     return f"__{state.value}_{number}"
 
 
-def no_commit(rows: DataFrame, markers: Mapping[str, str]) -> Commit | None:
+def commit_nothing(rows: DataFrame, markers: Mapping[str, str]) -> Commit | None:
     del rows, markers
     return None
 

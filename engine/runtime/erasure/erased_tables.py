@@ -18,7 +18,14 @@ from engine.plan.actions.state_checks import check_ours
 from engine.plan.deployed.state_folder import SEED
 from engine.relations import quoted
 from engine.runtime.context.run_context import Run
-from engine.runtime.erasure.matching_rows import MATCHES, Judge, by_columns, by_fields, by_json, every_row
+from engine.runtime.erasure.matching_rows import (
+    MATCHES,
+    Judge,
+    judge_by_columns,
+    judge_by_fields,
+    judge_by_json,
+    judge_every_row,
+)
 from engine.runtime.erasure.stream_positions import positions
 from engine.runtime.quality import quarantine
 from engine.runtime.sinks import deleted_keys
@@ -127,19 +134,19 @@ def erased_tables(run: Run, session: SparkSession, request: EraseRequest) -> tup
         return [], ()
     check_ours(model, facts, run.state(model).load())
     _check_type(session, request)
-    tables, unsearched = [ErasedTable("table", relation, model, facts, by_columns(request.where))], []
+    tables, unsearched = [ErasedTable("table", relation, model, facts, judge_by_columns(request.where))], []
     if (table_beside := _table_beside(run, model, deleted_keys.SUFFIX, "engine.deleted")) is not None:
         if are_columns_in(request.columns, (*model.write.unique_key, *model.write.sequence_by)):
-            judge = by_fields(request.where, _key_columns(model))
+            judge = judge_by_fields(request.where, _key_columns(model))
             tables.append(ErasedTable("deleted keys", table_beside[0], model, table_beside[1], judge))
         else:
             retention = model.write.deletes_remembered
             unsearched.append(f"{table_beside[0]} has keys of deleted rows, without other columns, for {retention}")
     if (table_beside := _table_beside(run, model, quarantine.SUFFIX, "engine.quarantine")) is not None:
-        judge = by_json(request.where, _types(session, request), request.quarantine)
+        judge = judge_by_json(request.where, _types(session, request), request.quarantine)
         tables.append(ErasedTable("quarantine", table_beside[0], model, table_beside[1], judge, request.columns))
     # All of them were read: no row of theirs is needed any more.
-    tables += [ErasedTable("initial snapshot", r, o, f, every_row) for r, o, f in _initial_snapshots(run, model)]
+    tables += [ErasedTable("initial snapshot", r, o, f, judge_every_row) for r, o, f in _initial_snapshots(run, model)]
     return tables, tuple(unsearched)
 
 

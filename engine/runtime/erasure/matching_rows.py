@@ -49,35 +49,35 @@ class Matches:
         return bool(self.rows or self.files or self.orphans) or self.older != 0
 
 
-def by_columns(condition: str) -> Judge:
+def judge_by_columns(condition: str) -> Judge:
     from pyspark.sql import functions as f
 
     return lambda frame: frame.withColumn(MATCHES, f.coalesce(f.expr(f"({condition}\n)"), f.lit(False)))
 
 
-def every_row(frame: DataFrame) -> DataFrame:
+def judge_every_row(frame: DataFrame) -> DataFrame:
     from pyspark.sql import functions as f
 
     return frame.withColumn(MATCHES, f.lit(True))
 
 
-def by_fields(condition: str, structs: Collection[str]) -> Judge:
+def judge_by_fields(condition: str, structs: Collection[str]) -> Judge:
     from pyspark.sql import functions as f
 
     def judge(frame: DataFrame) -> DataFrame:
         with_fields = frame.select(f.struct("*").alias(_WHOLE), *(f.col(f"{quoted(name)}.*") for name in structs))
-        return by_columns(condition)(with_fields).select(f"{_WHOLE}.*", MATCHES)
+        return judge_by_columns(condition)(with_fields).select(f"{_WHOLE}.*", MATCHES)
 
     return judge
 
 
-def by_json(condition: str, schema: StructType, extra_condition: str | None) -> Judge:
+def judge_by_json(condition: str, schema: StructType, extra_condition: str | None) -> Judge:
     """Judge rows of a quarantine by a condition over the row that each has as JSON, or another one over its columns."""
     from pyspark.sql import functions as f
 
     def judge(frame: DataFrame) -> DataFrame:
         parsed = frame.select(f.struct("*").alias(_WHOLE), f.from_json(f.col("row"), schema, _JSON).alias(_ROW))
-        judged = by_columns(condition)(parsed.select(_WHOLE, f"{_ROW}.*")).select(f"{_WHOLE}.*", MATCHES)
+        judged = judge_by_columns(condition)(parsed.select(_WHOLE, f"{_ROW}.*")).select(f"{_WHOLE}.*", MATCHES)
         if extra_condition is None:
             return judged
         return judged.withColumn(MATCHES, f.col(MATCHES) | f.coalesce(f.expr(f"({extra_condition}\n)"), f.lit(False)))

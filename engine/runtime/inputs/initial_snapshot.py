@@ -24,7 +24,14 @@ from engine.lake.table_facts import TableFacts
 from engine.lake.table_layout import TableLayout
 from engine.plan.deployed import state_folder
 from engine.plan.deployed.checkpoint_facts import read_checkpoint
-from engine.plan.tables.upstream_tables import TableReading, Upstream, beginning, continued, decided, start_of
+from engine.plan.tables.upstream_tables import (
+    TableReading,
+    Upstream,
+    begin_reading,
+    decide_start,
+    recorded_start,
+    resume_reading,
+)
 from engine.relations import quoted
 from engine.runtime.context import ownership
 from engine.runtime.context.run_context import Run
@@ -59,10 +66,12 @@ def find_beginnings(
         return state, {}
     checkpoint = read_checkpoint(folder, state.generation, files=False)
     if checkpoint.started is not None:
-        return state, continued(model, state, checkpoint, upstreams, _seeds(run, model, state, upstreams))
-    starts = {u.node: decided(model, u, str(seed_of(model, state.generation, u.name)), state.begin) for u in upstreams}
+        return state, resume_reading(model, state, checkpoint, upstreams, _seeds(run, model, state, upstreams))
+    starts = {
+        u.node: decide_start(model, u, str(seed_of(model, state.generation, u.name)), state.begin) for u in upstreams
+    }
     if {node: asdict(start) for node, start in starts.items()} != dict(state.starts):
-        # Spark fixes where tables begin before the first micro-batch; that was for another beginning.
+        # Spark fixes where tables begin before the first micro-batch; that was for another start.
         keep_beginnings(folder.checkpoint(state.generation))
         starts_now = {node: asdict(start) for node, start in starts.items()}
         state = replace(state, starts=starts_now, query_id=None)
@@ -72,7 +81,7 @@ def find_beginnings(
         if start.seed is not None:
             _warn_of_rewriting(run, model, upstream)
             _make_seed(run, model, session, state, upstream, start)
-    return state, {upstream.node: beginning(model, upstream, starts[upstream.node]) for upstream in upstreams}
+    return state, {upstream.node: begin_reading(model, upstream, starts[upstream.node]) for upstream in upstreams}
 
 
 def drop_old_seeds(run: Run, model: Model, session: SparkSession) -> None:
@@ -93,7 +102,7 @@ def drop_old_seeds(run: Run, model: Model, session: SparkSession) -> None:
 def _seeds(run: Run, model: Model, state: ModelState, upstreams: Sequence[Upstream]) -> dict[str, TableFacts]:
     seed_facts = {}
     for upstream in upstreams:
-        seed = start_of(state, upstream).seed
+        seed = recorded_start(state, upstream).seed
         if seed is not None:
             # By the name that the generation began with.
             schema = model.relation.schema
@@ -129,8 +138,8 @@ def _make_seed(
 
 def _warn_of_rewriting(run: Run, model: Model, upstream: Upstream) -> None:
     """A table that had commits that replace rows will have them again: the stream stops then."""
-    behind_first = [s for s in upstream.facts.history if s.parent is not None]
-    rewrite = snapshot_history.rewriting(behind_first, ignore_deletes=upstream.ignore_deletes)
+    later_snapshots = [s for s in upstream.facts.history if s.parent is not None]
+    rewrite = snapshot_history.rewriting(later_snapshots, ignore_deletes=upstream.ignore_deletes)
     if rewrite is None:
         return
     message = (

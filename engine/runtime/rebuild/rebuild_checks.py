@@ -12,7 +12,7 @@ from engine.errors import Diagnostic, EngineError, Location
 from engine.lake.lake_reader import Lake
 from engine.plan.deployed.renamed_tables import state_now
 from engine.plan.deployed.state_folder import next_relation, next_state, table_state
-from engine.plan.tables.upstream_tables import decided, upstreams_of
+from engine.plan.tables.upstream_tables import decide_start, upstreams_of
 from engine.sources import Place
 from engine.state.operations import Rebuild
 
@@ -91,7 +91,7 @@ def _initial_snapshots(
             place,
             lambda node: lake.table(node.relation.schema, node.relation.name),
         )
-        seeded = [u for u in upstreams if decided(model, u, "", {}).seed is not None]
+        seeded = [u for u in upstreams if decide_start(model, u, "", {}).seed is not None]
     except EngineError as error:
         yield from error.diagnostics
         return

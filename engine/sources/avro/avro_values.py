@@ -62,8 +62,7 @@ def columns(value: Mapping[str, Any]) -> str:
 def columns_now(spec: SourceSpec, value: Mapping[str, Any], place: Place) -> tuple[AvroColumn, ...]:
     """Those that reading would give, asked of the registry where they are not known.
 
-    Raises:
-        ProjectError, SetupError: as `decode`.
+    Raises ProjectError, SetupError: as `decode`.
     """
     return columns_of(parse(reading_of(spec, value, place).reader))
 
@@ -87,8 +86,7 @@ def decode(frame: DataFrame, spec: SourceSpec, value: Mapping[str, Any], place: 
 def reading_of(spec: SourceSpec, value: Mapping[str, Any], place: Place) -> AvroReading:
     """How the values of a source are decoded; a reader's schema that was pinned before is kept.
 
-    Raises:
-        ProjectError, SetupError: as `decode`.
+    Raises ProjectError, SetupError: as `decode`.
     """
     declared_value = declared.read_value(value, topics(spec))
     registry = (

@@ -48,11 +48,7 @@ class Translator:
     _missing: dict[int, tuple[float, str]] = field(default_factory=dict)
 
     def translate(self, value: bytes) -> tuple[bytes | None, str | None]:
-        """The value in the reader's schema, or why there is none.
-
-        Raises:
-            SetupError: the registry cannot be asked.
-        """
+        """The value in the reader's schema, or why there is none. Raises SetupError: the registry cannot be asked."""
         schema_id = int.from_bytes(value[1:HEADER_BYTES])
         how = self._resolutions.get(schema_id) or self._ask(schema_id)
         if isinstance(how, str):
@@ -95,8 +91,7 @@ def translate(
 ) -> tuple[list[bytes | None], list[str | None]]:
     """Values in the reader's schema, and why there is none where there is none; None stays None.
 
-    Raises:
-        WorkerError: the registry cannot be asked.
+    Raises WorkerError: the registry cannot be asked.
     """
     translator = _translator(settings, reader)
     payloads: list[bytes | None] = []
@@ -131,8 +126,7 @@ _TRANSLATED: Final = "struct<payload: binary, reason: string>"
 def decoded(frame: DataFrame, reading: AvroReading) -> DataFrame:
     """Return the columns, `_metadata`, and `__bad`, which is NULL in good rows.
 
-    Raises:
-        SetupError: `avro-columns`, the declared columns are not those of the schema.
+    Raises SetupError: `avro-columns`, the declared columns are not those of the schema.
     """
     from pyspark.sql import functions as f
 

@@ -1,8 +1,6 @@
-"""What is pinned before the first record is decoded: the reader's schema, and the writers' that are known.
+"""What a source pins of Avro (`value: {format: avro, ...}`) before its first record: the schemas of reader and writers.
 
-What a source says of its Avro values: `value: {format: avro, ...}`.
-
-Decoded values as the columns that a source declares: by name, and never with a loss.
+Decoded values become the columns that a source declares: by name, and never with a loss.
 """
 
 from __future__ import annotations
@@ -137,8 +135,7 @@ def prepare(
 ) -> AvroReading:
     """Settle how values are decoded; `pinned_schema`, of an earlier build, wins over the subject's newest schema.
 
-    Raises:
-        SetupError: the registry cannot be asked or has no such schema, or Spark cannot have its columns.
+    Raises SetupError: the registry cannot be asked or has no such schema, or Spark cannot have its columns.
     """
     text = _reader(value, registry, file, pinned_schema)
     reader = parse(text)
@@ -214,8 +211,7 @@ _DIGITS: Final = {"int": 10, "bigint": 19}
 def fitted(column: Column, have: StructType, want: StructType, at: str = "") -> list[Column]:
     """The fields of a struct that are wanted, named and typed as they are wanted.
 
-    Raises:
-        SetupError: `avro-columns`, a field is missing, or its values do not all fit.
+    Raises SetupError: `avro-columns`, a field is missing, or its values do not all fit.
     """
     fields_by_name = {one.name.lower(): one for one in have.fields}
     columns = []

@@ -63,8 +63,7 @@ class Resolution:
 def resolve(writer: Schema, reader: Schema) -> Resolution:
     """How to read values of the writer's schema with the reader's, which does not contain itself.
 
-    Raises:
-        UnsuitableError: no value can be read; the message names the first field and what is wrong with it.
+    Raises UnsuitableError: no value can be read; the message names the first field and what is wrong with it.
     """
     resolver = _Resolver(writer, reader)
     try:

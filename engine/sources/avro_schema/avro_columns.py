@@ -54,8 +54,7 @@ class AvroColumn:
 def read_schema(text: str, file: str) -> Schema:
     """The schema of a file, which Spark can read into columns.
 
-    Raises:
-        ProjectError: `avro-schema`, at the place of the fault.
+    Raises ProjectError: `avro-schema`, at the place of the fault.
     """
     try:
         schema = parse(text)
@@ -72,8 +71,7 @@ def read_schema(text: str, file: str) -> Schema:
 def columns(schema: Schema) -> tuple[AvroColumn, ...]:
     """The columns of a schema; one that is not a record is a column `value`.
 
-    Raises:
-        AvroError: Spark cannot have such columns.
+    Raises AvroError: Spark cannot have such columns.
     """
     record = schema.record
     walk = _Walk(schema)

@@ -1,9 +1,7 @@
-"""Reading the JSON text of a schema, by the rules of Avro 1.12, which Spark uses.
+"""Read the JSON text of a schema, by the rules of Avro 1.12, which Spark uses, and bound its size.
 
-How large a schema may be once its named types are written out wherever they are used.
-
-Thirty records that each use the next one twice are a short text and a thousand million columns. Sizes are added up
-from the inner types to the outer ones, so that nothing is written out to be counted.
+Named types count where they are used: thirty records that each use the next one twice are a short text and a thousand
+million columns. Sizes are added up from the inner types to the outer ones, so that nothing is written out.
 """
 
 from __future__ import annotations
@@ -45,11 +43,7 @@ class _Size:
 
 
 def check(schema: Schema) -> None:
-    """Make sure that a schema is of bearable size; a record inside itself counts once.
-
-    Raises:
-        AvroError: it is not.
-    """
+    """Make sure that a schema is of bearable size; a record inside itself counts once. Raises AvroError: it is not."""
     measured: dict[str, _Size] = {}
     # Those inside were defined before those around them.
     for name, type_ in schema.named_types.items():
@@ -110,8 +104,7 @@ _MOST_DIGITS: Final = 10_000
 def parse(text: str, imported: Iterable[str] = ()) -> Schema:
     """Read a schema; `imported` schemas are in the order in which they use each other.
 
-    Raises:
-        AvroError: the text is no Avro schema, or is too large.
+    Raises AvroError: the text is no Avro schema, or is too large.
     """
     parser = _Parser()
     for other in imported:

@@ -1,9 +1,8 @@
 """How each format of files becomes columns, `_metadata` and `__bad`.
 
-Columns in the names of folders, as Hive writes them: `dt=2024-05-01/hour=01/a.json`.
-
-Which of the declared columns a folder gives, and its value, is read in Java with each file (`FolderValues.java`). Here
-are its two numbers, and what is known without reading: the columns that some files have.
+Which of the declared columns a folder's name gives, as Hive writes them (`dt=2024-05-01/hour=01/a.json`), is read in
+Java with each file, with the value (`FolderValues.java`). Here are its two numbers, and the columns that some files
+have, which is known without reading.
 """
 
 from __future__ import annotations

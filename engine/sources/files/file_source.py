@@ -27,9 +27,9 @@ from engine.sources.spec import (
     Resumption,
     SourceSpec,
     SpecFault,
-    connected,
     connection_leads,
     connection_line,
+    with_connection_options,
 )  # fmt: skip
 from engine.sources.traits import ColumnsBy, FileTraits, KnownNow, SourceTraits, normalized
 from engine.sources.values.declared_value import change_feed
@@ -81,8 +81,7 @@ def change_records(session: SparkSession, spec: SourceSpec, place: Place) -> lis
 def sampled(session: SparkSession, spec: SourceSpec, place: Place) -> StructType:
     """The columns of the files of a source with its connection, which are looked at as a whole.
 
-    Raises:
-        RunError: `source-unreadable`, a record of JSON is an array.
+    Raises RunError: `source-unreadable`, a record of JSON is an array.
     """
     listing.check_listed(session, spec, place)
     path, options = listing.for_spark(spec, place), {"recursiveFileLookup": "true", **spec.options}
@@ -245,7 +244,7 @@ def _options(spec: SourceSpec, *, stream: bool) -> dict[str, str]:
 
 def with_connection(spec: SourceSpec, place: Place) -> SourceSpec:
     """The source with the options of its connection. Raises ProjectError: `connection-settings`."""
-    return connected(spec, place, _OWN_OPTIONS)
+    return with_connection_options(spec, place, _OWN_OPTIONS)
 
 
 def _spark_duration(text: str) -> str:

@@ -40,8 +40,7 @@ _NO_PATTERN: Final = (
 def check_top(source: str, top: Path) -> None:
     """Check what a source's `path` leads to.
 
-    Raises:
-        SetupError: `source-path`, it is neither a folder nor a file that Spark reads.
+    Raises SetupError: `source-path`, it is neither a folder nor a file that Spark reads.
     """
     mode = top.stat().st_mode
     kind = next((kind_name for is_kind, kind_name in _KINDS if is_kind(mode)), None)
@@ -56,10 +55,9 @@ def check_top(source: str, top: Path) -> None:
 
 
 def check_colon(source: str, path: Path, location: str) -> None:
-    """Check that no folder on the way to a pattern, or to a name with a letter of one, has a colon.
+    """Check that a path with characters of a pattern, also one that is a plain name, has no colon.
 
-    Raises:
-        SetupError: `source-path`.
+    Raises SetupError: `source-path`.
     """
     letter = local_paths.pattern_letter(location)
     if letter and ":" in str(path):
@@ -75,7 +73,7 @@ def check_pattern(source: str, top: Path, parts: Sequence[str]) -> None:
         entries = [entry for folder in folders for entry in _entries(source, folder)]
         compared = local_paths.has_wildcard(part)
         colon_paths += [entry.path for entry in entries if ":" in entry.name and (compared or fits(entry.name))]
-        folders = [entry.path for entry in entries if fits(entry.name) and _is(entry.is_dir)]
+        folders = [entry.path for entry in entries if fits(entry.name) and _true_if_readable(entry.is_dir)]
     if colon_paths:
         faults = [f"{path} has a colon in its name, and the pattern is compared with it" for path in colon_paths]
         raise unsuitable(source, faults, _NO_PATTERN)
@@ -97,9 +95,9 @@ def walk(source: str, top: Path) -> Iterator[os.DirEntry[str]]:
                 faults.append(f"{entry.path} {unreadable}")
             elif entry.is_symlink() and (fault := link_fault(top, entry.path) or _again(entry.path, through)):
                 faults.append(fault)
-            elif _is(entry.is_dir):
+            elif _true_if_readable(entry.is_dir):
                 waiting.append(entry.path)
-            elif _is(entry.is_file) and holds_rows(entry.name):
+            elif _true_if_readable(entry.is_file) and holds_rows(entry.name):
                 if fault := _name_fault(entry.path):
                     faults.append(fault)
                 yield entry
@@ -158,9 +156,9 @@ def _entries(source: str, folder: str) -> list[os.DirEntry[str]]:
         raise unsuitable(source, [f"{folder} cannot be listed: {error.strerror}"]) from error
 
 
-def _is(question: Callable[[], bool]) -> bool:
+def _true_if_readable(question: Callable[[], bool]) -> bool:
     try:
         return question()
     except OSError:
-        # A link to itself: it leads nowhere.
+        # A link to itself: it leads nowhere, and is neither a folder nor a file.
         return False

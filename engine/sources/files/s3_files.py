@@ -24,8 +24,7 @@ Found = tuple[str, int, int]
 def walk(path: str, settings: S3Settings) -> Iterator[Found]:
     """Yield address, size in bytes and time in milliseconds of each file below a folder, or of one file.
 
-    Raises:
-        SetupError: `s3-client`, `s3-denied`, `s3-missing`, `s3-unreachable`.
+    Raises SetupError: `s3-client`, `s3-denied`, `s3-missing`, `s3-unreachable`.
     """
     bucket, key = bucket_and_key(path.rstrip("/"))
     begin = f"{urlsplit(path).scheme}://{bucket}/"
@@ -46,8 +45,7 @@ def _is_read(name: str) -> bool:
 def exists(path: str, settings: S3Settings) -> bool:
     """Return whether there is a file of this name, or anything below a folder of it.
 
-    Raises:
-        SetupError: `s3-client`, `s3-denied`, `s3-missing`, `s3-unreachable`.
+    Raises SetupError: `s3-client`, `s3-denied`, `s3-missing`, `s3-unreachable`.
     """
     bucket, key = bucket_and_key(path.rstrip("/"))
     below = _entries(path, settings, bucket, f"{key}/" if key else "", most=1)
@@ -57,8 +55,7 @@ def exists(path: str, settings: S3Settings) -> bool:
 def times(uris: Iterable[str], folders: Iterable[str], settings: S3Settings) -> Mapping[str, int]:
     """Return the times of some files as they are now, in milliseconds; files that are gone are left out.
 
-    Raises:
-        SetupError: `s3-client`, `s3-denied`, `s3-missing`, `s3-unreachable`.
+    Raises SetupError: `s3-client`, `s3-denied`, `s3-missing`, `s3-unreachable`.
     """
     wanted_uris = list(uris)
     if len(wanted_uris) > _ONE_BY_ONE:
@@ -70,8 +67,7 @@ def times(uris: Iterable[str], folders: Iterable[str], settings: S3Settings) -> 
 def opened(uri: str, settings: S3Settings) -> Any:
     """Return a file of pyarrow's that can be read; None: it is gone.
 
-    Raises:
-        SetupError: `s3-unreachable`, `s3-denied`.
+    Raises SetupError: `s3-unreachable`, `s3-denied`.
     """
     from pyarrow.fs import S3FileSystem
 

@@ -1,8 +1,7 @@
 """What a Kafka cluster has, asked through the client in Spark's JVM: topics, their ids, their offsets.
 
-Why brokers reject a connection: what the client's exceptions say, as one error with its fix.
-
-The client wraps the reason in general words ("SSL handshake failed"), so that the whole chain of causes is looked at.
+Why brokers reject a connection is read from the whole chain of causes, as the client wraps the reason in general words
+("SSL handshake failed"), and becomes one error with its fix.
 """
 
 from __future__ import annotations
@@ -191,8 +190,7 @@ class Cluster:
     def topics(self, names: Iterable[str]) -> dict[str, Topic]:
         """The topics of some names.
 
-        Raises:
-            SetupError: kafka-topic if one does not exist, kafka-denied if the user may not read one.
+        Raises SetupError: kafka-topic if one does not exist, kafka-denied if the user may not read one.
         """
         java_names = self.jvm.java.util.ArrayList()
         for name in names:

@@ -60,8 +60,7 @@ def resume(
 ) -> Resumption:
     """Compare the cluster with what a stream knew of it.
 
-    Raises:
-        StateError: source-changed, source-replaced, source-shrunk or source-gap.
+    Raises StateError: source-changed, source-replaced, source-shrunk or source-gap.
     """
     start, identity = _start(spec), cluster.id()
     _check_cluster(spec, stored_facts, identity, cluster.addresses)
@@ -223,8 +222,7 @@ def as_bytes(spec: SourceSpec) -> SourceSpec:
 def of_json(session: SparkSession, source: str, texts: DataFrame) -> StructType:
     """The columns of some of the values of a source, which are JSON.
 
-    Raises:
-        RunError: `source-unreadable`, a record is an array.
+    Raises RunError: `source-unreadable`, a record is an array.
     """
     rows = texts.where(f"{BAD} is null").select("value").limit(SAMPLE).collect()
     frame = session.createDataFrame([(row[0], "a record") for row in rows], "value string, place string")

@@ -47,8 +47,7 @@ class Arrivals:
     def stand_at(self, ends: Mapping[Partition, int]) -> None:
         """Wait from now on for records behind these offsets.
 
-        Raises:
-            confluent_kafka.KafkaException: the client is of no use any more.
+        Raises confluent_kafka.KafkaException: the client is of no use any more.
         """
         from confluent_kafka import TopicPartition
 
@@ -110,8 +109,7 @@ class PolledTopics:
 
         Those that only Java's client knows are omitted, and those of a connection that cannot be asked now.
 
-        Raises:
-            ProjectError, SetupError: a connection is not valid.
+        Raises ProjectError, SetupError: a connection is not valid.
         """
         ends_by_source: dict[str, Hashable] = {}
         for connection, mine, topics_by_level in _by_connection(specs):

@@ -1,9 +1,7 @@
-"""The connection between this process and its JVM: how it is guarded, and how it ends.
+"""The connection between this process and its JVM: how it is guarded, how it ends, and classes of Java by name.
 
 PySpark keeps its context, its gateway and its sessions for the life of a process, and starts the server by which Java
 calls Python without a token.
-
-Packages and classes of Java that Python knows by name, instead of asking Java for them each time.
 """
 
 from __future__ import annotations

@@ -1,11 +1,8 @@
 """Spark's plans: what they are made of, and new parts.
 
 Without them the groups that a query leaves out would stay in its table (`groups_left_out`), the order of stored
-aggregates could not be compared, and the sources of a stream not be numbered as Spark does.
-
-Joins of streams that give the rows of SQL: a rule of Spark's optimiser (`StreamJoins.java`).
-
-PySpark has no way to a rule. Without it joins of streams lose rows, or give rows that SQL does not.
+aggregates could not be compared, and the sources of a stream not be numbered as Spark does. PySpark has no way to a
+rule of the optimiser: without `StreamJoins.java` joins of streams lose rows, or give rows that SQL does not.
 """
 
 from __future__ import annotations
