@@ -6,7 +6,7 @@ whose file is a minute old has lost its holder. No clocks of two machines are co
 is watched.
 
 A holder that was stopped for longer finds a higher number before its next commit; for the moment between see
-`engine.lake.fencing`. Who takes over owes the table a fence; `fenced` says whether it was paid.
+`engine.lake.table_fence`. Who takes over owes the table a fence; `fenced` says whether it was paid.
 """
 
 from __future__ import annotations
