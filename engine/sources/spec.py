@@ -153,7 +153,7 @@ class Place:
     """Where sources are read: the project's folder, and the target's settings, rendered on first use.
 
     `connection`, `registry`: settings by name, with secrets.
-    `settled`: by source, what a generation pins at its first read, such as a reader's schema; reading adds to it.
+    settled: by source, what a generation pins at its first read, such as a reader's schema; reading adds to it.
     `folders`: by source, the columns in folder names that its frame was made for; reading adds to it.
     `store`: the login of object storage; None: no `s3:`.
     `topics`: by source, the offsets that the plan of a build has asked of Kafka.

@@ -51,7 +51,7 @@ def of_no_state(self: NodeStatus, event: Any, _: float) -> None:
 MUTANTS: dict[str, tuple[Any, str, Callable[..., Any]]] = {
     "only written rows are progress": (NodeStatus, "batch", only_written_rows),
     "a silence counts": (Progress, "note_unread", since_the_first),
-    "a pause counts": (Progress, "state", lambda *_: None),
+    "a pause counts": (Progress, "take_state", lambda *_: None),
     "sleep counts": (Progress, "slept", lambda *_: None),
     "alerts are forgotten": (OpenAlerts, "load", lambda *_: ({}, {})),
     "the past is forgotten": (NodeStatus, "restore", lambda *_: None),

@@ -27,7 +27,7 @@ def test_a_hundred_models_that_cannot_be_read_take_two_pauses(tmp_path: Path, mo
 
         return once
 
-    found = read_deployed._steady(
+    found = read_deployed._read_with_retries(
         Target("dev", Catalog("sqlite", "lake", tmp_path), "main", tmp_path), [read(number) for number in range(100)]
     )
     assert len(pauses) == 2

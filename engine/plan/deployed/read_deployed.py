@@ -197,13 +197,13 @@ def _streams(
 
 
 def _with_renamed_sources(deployed_model: DeployedModel, now: Sequence[StreamSource]) -> DeployedModel:
-    recorded = deployed_model.writer.recorded_sources if deployed_model.writer is not None else None
-    if deployed_model.state is None or recorded is None:
+    recorded_sources = deployed_model.writer.recorded_sources if deployed_model.writer is not None else None
+    if deployed_model.state is None or recorded_sources is None:
         return deployed_model
-    nodes = {old: new.node for old, new in source_changes.renames(recorded.streams, now).items()}
+    nodes = {old: new.node for old, new in source_changes.renames(recorded_sources.streams, now).items()}
     if not nodes:
         return deployed_model
-    state = source_changes.with_new_names(deployed_model.state, recorded.streams, now)
+    state = source_changes.with_new_names(deployed_model.state, recorded_sources.streams, now)
     first = {nodes.get(node, node): table for node, table in deployed_model.initial_snapshots.items()}
     return replace(deployed_model, state=state, initial_snapshots=first)
 
