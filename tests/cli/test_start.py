@@ -128,7 +128,7 @@ def test_a_project_is_kept_up_to_date(root: Path, starting: Starting, lab_sessio
     assert engine(root, "resume", "paid").returncode == 0
     starting.until(lambda: ids(root) == [0, 1, 2, 3, 4, 5])
     wrong = engine(root, "pause", "paied")
-    assert (wrong.returncode, "not a model that is kept running" in wrong.stderr) == (1, True)
+    assert (wrong.returncode, "not a model or sink that is kept running" in wrong.stderr) == (1, True)
 
     # A second one says who has the project; another command's turn is not disturbed.
     second = engine(root, "start")

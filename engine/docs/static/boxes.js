@@ -121,7 +121,7 @@
         const written = broken(box.name, size, BOX.width - 57);
         const two = written.length > 1;
         text.setAttribute("transform", `translate(47 ${two ? 18 : 24})`);
-        text.replaceChildren(...written.map((line, i) => s("tspan", { x: 0, y: 15 * i }, line)));
+        text.replaceChildren(...(two ? written.map((line, i) => s("tspan", { x: 0, y: 15 * i }, line)) : written));
         box.querySelector(".under").setAttribute("y", two ? 49 : 42);
         return;
       }
