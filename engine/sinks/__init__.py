@@ -6,5 +6,5 @@ target writes rows and position in one transaction, so that no row is lost or de
     column_values    what each type of column becomes in a target
     position         how far a sink has delivered
     delivery         from changes to transactions
-    postgres         the target PostgreSQL
+    postgres, kafka  the targets
 """
