@@ -195,7 +195,10 @@ def test_a_table_without_partitions_is_left_where_nothing_that_it_reads_changed(
     assert all(built.model(name)["message"].startswith("no column that it reads changed") for name in names)
     assert [lab.snapshot(name) for name in names] == before
     # Many rows are compared only where they are few of all.
-    with patch.object(changed_inputs, "_FEW_ROWS", 0), patch.object(changed_inputs, "_MAX_READ_SHARE_UNFOLLOWED", 0):
+    with (
+        patch.object(changed_inputs, "_FEW_ROWS", 0),
+        patch.object(changed_inputs, "_MAX_READ_SHARE_WITHOUT_PARTITIONS", 0),
+    ):
         lab.land("more", [event(10, 7, "k9", 5.0, 13)])
         built = lab.build("-s", "events", "by_kind")
     assert "rows are in files that changed, of" in built.model("by_kind")["note"]

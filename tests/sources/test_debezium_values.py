@@ -200,7 +200,7 @@ def test_recorded_records_of_other_kinds(lab_session: LabSession) -> None:
     rows = decoded(lab_session, recorded("others"), "a int, b string", ())
     assert [row[SKIPPED] for row in rows[:4]] == ["transaction", "transaction", "message", "heartbeat"]
     assert [(row["a"], row["_op"]) for row in (rows[4], rows[6])] == [(1, "r"), (2, "c")]
-    assert rows[5][BAD]["reason"] == "the table was truncated, which is not supported in this version"
+    assert rows[5][BAD]["reason"] == "the table was truncated, and 'on_truncate' is 'reject'"
 
 
 def test_a_delete_has_the_key_and_nothing_else(lab_session: LabSession) -> None:
