@@ -29,7 +29,9 @@ _THAT_ENTRY = "catalog_name = ? AND table_namespace = ? AND table_name = ? AND m
 _ROW_BYTES = 100_000
 # Bytes 18 and 19 of the header: the file is written through a log (WAL).
 _WAL_MODE = b"\x02\x02"
-_ATTEMPTS = 5
+_ATTEMPTS = 20
+# Between two of them, times their number: 2 s in all.
+_PAUSE_SECONDS = 0.01
 # Nanoseconds; more than a step of the clock of any file system that SQLite is used on but FAT.
 _CLOCK_STEP = 100_000_000
 # How long to wait for another writer, as Spark's sessions do.
@@ -208,9 +210,11 @@ def _rows(config: CatalogConfig, condition: str, *values: str, views: bool = Fal
             if version == _version(database(config)):
                 break
         except (sqlite3.Error, OSError) as error:
-            # A log that a writer begins at this moment cannot be read without writing to its index; then it can.
+            # Neither a log that a writer begins at this moment nor a journal that it leaves between SQLite's two looks
+            # at it (SQLITE_READONLY_ROLLBACK) can be read without writing; a moment later they can.
             if attempt == _ATTEMPTS - 1:
                 raise unreadable(config, str(error)) from error
+            time.sleep(_PAUSE_SECONDS * attempt)
     if not all(isinstance(cell, str) for row in rows for cell in row):
         raise unreadable(config, f"{database(config)} contains a location that is not a string")
     return rows
