@@ -225,7 +225,7 @@ def test_a_test_kind_of_a_package(form, tmp_path):
 WRONG_TESTS = [
     ("kit.positve", "unknown-macro models/a.sql:2:28 test 'kit.positve' not found", "Did you mean 'kit.positive'?"),
     ("positive", "unknown-macro models/a.sql:2:28 test 'positive' not found", "Did you mean 'kit.positive'"),
-    ("kit.a.b", "bad-name models/a.sql:2:28 'kit.a.b' is not the name of a test", ""),
+    ("kit.a.b", "bad-name models/a.sql:2:28 'kit.a.b' is not a valid test name", ""),
     ("kit.broken", "jinja-undefined models/a.sql:2:28 the test 'kit.broken' cannot be rendered: 'wrod' is undefined",
      f"In {KIT}:2:73."),
 ]  # fmt: skip

@@ -196,7 +196,7 @@ def _test(item: Section, column: str | None) -> TestConfig | None:
     if not isinstance(item.value, dict):
         name = item.text()
         if name and not all(is_name(part) for part in name.split(".", 1)):
-            item.report("bad-name", f"'{name}' is not the name of a test", "Write a name such as not_null.")
+            item.report("bad-name", f"'{name}' is not a valid test name", "Write a name such as not_null.")
             return None
         return TestConfig(name, column, {}, TestOptions(), item.place) if name else None
     if len(item.value) != 1:

@@ -119,9 +119,8 @@ def _model(item: Section, project: LoadedProject, nodes: Mapping[str, Node]) -> 
         message = f"the {node.materialized.traits.noun} '{name}' has no committed rows to deliver"
         part.report("bad-value", message, f"Write 'materialized: table' in {node.file}, or name a model that reads it.")
     elif f"source.{name}" in nodes:
-        part.report(
-            "bad-value", f"'{name}' is a source", "Name a model that reads it: a sink delivers a model's table."
-        )
+        hint = "A sink delivers a model's table. Enter a model that reads the source."
+        part.report("bad-value", f"'{name}' is a source", hint)
     elif name:
         disabled = name in {model.name for model in project.models}
         hint = f"'{name}' is disabled (enabled: false)." if disabled else near(name, _names(nodes))

@@ -141,7 +141,7 @@ def _query(part: Section, declared: Known | None, owner: str) -> Rows:
         )
         return Rows()
     if not isinstance(tree, exp.Query):
-        part.report("not-a-query", "the SQL of the rows is not a query", "Write exactly one SELECT statement.")
+        part.report("not-a-query", "the text under 'sql:' is not a query", "Write exactly one SELECT statement.")
         return Rows()
     names = [name for name in tree.named_selects if name and name != "*"]
     columns: tuple[tuple[str, str | None], ...] = tuple((name, None) for name in names)
