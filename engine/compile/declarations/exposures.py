@@ -12,9 +12,10 @@ from engine.compile.config.stream_config import node_name
 from engine.compile.nodes.exposure import Exposure
 from engine.compile.nodes.manifest import Model, Node, Source
 from engine.compile.templates.rendered_values import ValueRenderer
-from engine.errors import Diagnostic, near
+from engine.errors import Diagnostic, Location, near
 from engine.project import LoadedProject
 from engine.project.yaml_section import Section
+from engine.schema import ConfigBlock
 from engine.schema.exposure_keys import EXPOSURE, EXPOSURE_CONFIG, EXPOSURE_FILE, OWNER
 
 
@@ -40,18 +41,29 @@ def read_exposures(
     return tuple(exposures.values())
 
 
-def _exposure(item: Section, project: LoadedProject, nodes: Mapping[str, Node]) -> Exposure | None:
-    """One exposure; None if it has no name, or is not enabled."""
+def named_item(
+    item: Section, keys: ConfigBlock, kind: str, parts: str, example: str
+) -> tuple[Section, str, Location] | None:
+    """Return an item of a list, which reports under its name from now on, the name and its place; None: it has none."""
     if not isinstance(item.value, dict):
-        item.expected("an exposure with name, type, owner and depends_on")
+        item.expected(f"{kind} with {parts}")
         return None
-    item.check_keys(EXPOSURE)
+    item.check_keys(keys)
     name = item.child("name")
     if name is None:
-        item.report("missing-key", "an exposure has no 'name'", "Write 'name: departures_board'.")
+        item.report("missing-key", f"{kind} has no 'name'", f"Write 'name: {example}'.")
         return None
     label = name.identifier() or name.text()
-    item = msgspec.structs.replace(item, node=label)
+    return msgspec.structs.replace(item, node=label), label, name.place
+
+
+def _exposure(item: Section, project: LoadedProject, nodes: Mapping[str, Node]) -> Exposure | None:
+    """One exposure; None if it has no name, or is not enabled."""
+    if (
+        found := named_item(item, EXPOSURE, "an exposure", "name, type, owner and depends_on", "departures_board")
+    ) is None:
+        return None
+    item, label, place = found
     tags, meta, enabled = _config(item)
     if not enabled:
         return None
@@ -69,7 +81,7 @@ def _exposure(item: Section, project: LoadedProject, nodes: Mapping[str, Node]) 
         tags=tags,
         meta=meta,
         file=item.doc.file,
-        location=name.place,
+        location=place,
     )
 
 

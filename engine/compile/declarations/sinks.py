@@ -6,10 +6,9 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
-import msgspec
-
 from engine.compile.config.column_config import read_meta, read_tags
 from engine.compile.config.stream_config import node_name
+from engine.compile.declarations.exposures import named_item
 from engine.compile.declarations.target import Late, Target
 from engine.compile.nodes.manifest import Column, Model, Node
 from engine.compile.nodes.sink import Sink
@@ -62,16 +61,9 @@ def _sink_sections(project: LoadedProject, values: ValueRenderer, diagnostics: l
 
 def _sink(item: Section, project: LoadedProject, target: Target, nodes: Mapping[str, Node]) -> Sink | None:
     """One sink; None if it has no name, no model, or is not enabled."""
-    if not isinstance(item.value, dict):
-        item.expected("a sink with name, from and to")
+    if (found := named_item(item, SINK, "a sink", "name, from and to", "orders_to_crm")) is None:
         return None
-    item.check_keys(SINK)
-    name = item.child("name")
-    if name is None:
-        item.report("missing-key", "a sink has no 'name'", "Write 'name: orders_to_crm'.")
-        return None
-    label = name.identifier() or name.text()
-    item = msgspec.structs.replace(item, node=label)
+    item, label, place = found
     enabled = item.child("enabled")
     if enabled is not None and not enabled.boolean(otherwise=True):
         return None
@@ -97,7 +89,7 @@ def _sink(item: Section, project: LoadedProject, target: Target, nodes: Mapping[
         tags=read_tags(item.child("tags")),
         meta=read_meta(item.child("meta")),
         file=item.doc.file,
-        location=name.place,
+        location=place,
     )
     _check_columns(item, model, sink)
     return sink
