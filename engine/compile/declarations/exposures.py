@@ -42,13 +42,13 @@ def read_exposures(
 
 
 def named_item(
-    item: Section, keys: ConfigBlock, kind: str, parts: str, example: str
+    item: Section, block: ConfigBlock, kind: str, parts: str, example: str
 ) -> tuple[Section, str, Location] | None:
     """Return an item of a list, which reports under its name from now on, the name and its place; None: it has none."""
     if not isinstance(item.value, dict):
         item.expected(f"{kind} with {parts}")
         return None
-    item.check_keys(keys)
+    item.check_keys(block)
     name = item.child("name")
     if name is None:
         item.report("missing-key", f"{kind} has no 'name'", f"Write 'name: {example}'.")
